@@ -1,0 +1,112 @@
+// Python's door to the kernels: check shapes, release the GIL, call.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "trees.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <typename T, int N>
+using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <typename T, int N>
+using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+}
+
+// Hand a vector to NumPy without copying it.
+template <typename T>
+Array<T> give(std::vector<T>&& values) {
+    auto owner = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = owner->data();
+    const size_t size = owner->size();
+    nb::capsule free(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Array<T>(data, {size}, free);
+}
+
+nb::tuple layout(In<int64_t, 1> left, In<int64_t, 1> right, In<int64_t, 1> node_start) {
+    require(node_start.shape(0) >= 1, "node_start is empty");
+    require(left.shape(0) == right.shape(0), "left and right differ in length");
+    const int64_t n_trees = static_cast<int64_t>(node_start.shape(0)) - 1;
+    for (int64_t i = 0; i < n_trees; ++i)
+        require(node_start(i) <= node_start(i + 1), "node_start decreases");
+    require(node_start(0) == 0 && node_start(n_trees) == static_cast<int64_t>(left.shape(0)),
+            "node_start does not cover the nodes");
+    require(left.shape(0) < (size_t{1} << 31), "more than 2**31 nodes");
+    dm::Layout out;
+    {
+        nb::gil_scoped_release release;
+        out = dm::layout(left.data(), right.data(), node_start.data(), n_trees);
+    }
+    return nb::make_tuple(give(std::move(out.tests)), give(std::move(out.leaves)),
+                          give(std::move(out.children)), give(std::move(out.test_start)),
+                          static_cast<int>(out.fault), out.fault_tree, out.fault_node);
+}
+
+// The callers of the functions below have checked that `children` and `test_start` make trees
+// (decision_machines.machine.structure); here only lengths are checked.
+int64_t trees_of(const In<int32_t, 2>& children, const In<int64_t, 1>& test_start) {
+    require(children.shape(1) == 2 && test_start.shape(0) >= 1, "children must be (J, 2)");
+    const int64_t n_trees = static_cast<int64_t>(test_start.shape(0)) - 1;
+    require(test_start(n_trees) == static_cast<int64_t>(children.shape(0)),
+            "test_start does not cover the tests");
+    return n_trees;
+}
+
+void measure(In<int32_t, 2> children, In<int64_t, 1> test_start, Out<int32_t, 1> depth,
+             Out<int32_t, 1> first_leaf, Out<int32_t, 1> n_leaves, Out<int32_t, 1> leaf_depth) {
+    const int64_t n_trees = trees_of(children, test_start);
+    const size_t n_tests = children.shape(0);
+    require(depth.shape(0) == n_tests && first_leaf.shape(0) == n_tests &&
+                n_leaves.shape(0) == n_tests && leaf_depth.shape(0) == n_tests + n_trees,
+            "an output has the wrong length");
+    nb::gil_scoped_release release;
+    dm::measure(children.data(), test_start.data(), n_trees, depth.data(), first_leaf.data(),
+                n_leaves.data());
+    dm::leaf_depths(children.data(), test_start.data(), n_trees, depth.data(), leaf_depth.data());
+}
+
+void templates(In<int32_t, 2> children, In<int64_t, 1> test_start, int64_t first, int64_t last,
+               In<int64_t, 1> indptr, Out<int32_t, 1> indices, Out<int8_t, 1> data) {
+    const int64_t n_trees = trees_of(children, test_start);
+    require(0 <= first && first <= last && last <= n_trees, "no such trees");
+    const int64_t rows = test_start(last) - test_start(first) + last - first;
+    require(static_cast<int64_t>(indptr.shape(0)) == rows + 1, "indptr has the wrong length");
+    const size_t nnz = static_cast<size_t>(indptr(rows));
+    require(indices.shape(0) == nnz && data.shape(0) == nnz, "an output has the wrong length");
+    nb::gil_scoped_release release;
+    dm::templates(children.data(), test_start.data(), first, last, indptr.data(), indices.data(),
+                  data.data());
+}
+
+void template_product(In<int32_t, 2> children, In<int8_t, 2> h, Out<int32_t, 2> p) {
+    const size_t n_tests = children.shape(0);
+    require(children.shape(1) == 2 && h.shape(1) == n_tests && p.shape(0) == h.shape(0) &&
+                p.shape(1) == n_tests + 1,
+            "shapes must be (J, 2), (m, J) and (m, J + 1)");
+    nb::gil_scoped_release release;
+    dm::template_product(children.data(), static_cast<int64_t>(n_tests), h.data(),
+                         static_cast<int64_t>(h.shape(0)), p.data());
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "C++ kernels of decision_machines.";
+    m.def("layout", &layout, "left"_a, "right"_a, "node_start"_a);
+    m.def("measure", &measure, "children"_a, "test_start"_a, "depth"_a, "first_leaf"_a,
+          "n_leaves"_a, "leaf_depth"_a);
+    m.def("templates", &templates, "children"_a, "test_start"_a, "first"_a, "last"_a, "indptr"_a,
+          "indices"_a, "data"_a);
+    m.def("template_product", &template_product, "children"_a, "h"_a, "p"_a);
+}

@@ -1,0 +1,63 @@
+"""Decision Machines: decision trees as matrices.
+
+A tree is four matrices: S selects a feature for each test, t holds thresholds, the ternary templates B
+say which answers each leaf asks for, V holds the leaves' values. The exit leaf is the one whose template
+matches h = sgn(S x - t): hard attention.
+
+>>> import decision_machines as dm
+>>> machine = dm.figure_one()
+>>> machine.predict([[2, 1, 2, 2]])
+array([5.])
+"""
+
+from __future__ import annotations
+
+from .errors import (
+    DecisionMachinesError,
+    InputError,
+    InvariantError,
+    MissingLibraryError,
+    ModelFormatError,
+    NotATreeError,
+    UnsupportedModelError,
+)
+from .machine import (
+    CategorySets,
+    Columns,
+    DecisionMachine,
+    LinearLeaves,
+    Output,
+    Rule,
+    Trees,
+    column_rank,
+    direct_sum,
+    exit_is_unique,
+    figure_one,
+    tree_of_templates,
+)
+from .read import convert
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CategorySets",
+    "Columns",
+    "DecisionMachine",
+    "DecisionMachinesError",
+    "InputError",
+    "InvariantError",
+    "LinearLeaves",
+    "MissingLibraryError",
+    "ModelFormatError",
+    "NotATreeError",
+    "Output",
+    "Rule",
+    "Trees",
+    "UnsupportedModelError",
+    "column_rank",
+    "convert",
+    "direct_sum",
+    "exit_is_unique",
+    "figure_one",
+    "tree_of_templates",
+]

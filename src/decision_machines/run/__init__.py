@@ -1,0 +1,94 @@
+"""The run room: predictions of a machine.
+
+`inputs` and `tables` read what users pass, an engine finds exit leaves and sums their values,
+`links` and `decisions` turn the sums into probabilities and answers. `reference` is the paper's
+equations, `walk` the plain descent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from . import reference, walk
+from .decisions import DECISIONS
+from .inputs import read_rows
+from .links import LINKS
+
+if TYPE_CHECKING:
+    from ..machine import DecisionMachine
+
+ENGINES = {"auto": walk, "walk": walk, "reference": reference}
+ROWS_AT_ONCE = 8192
+
+
+def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
+    """(m, k) margins; see `DecisionMachine.margin`."""
+    run = _engine(engine)
+    rows = read_rows(X, machine.columns)
+    found = np.empty((rows.n_rows, machine.n_outputs), machine.output.dtype)
+    for start in range(0, rows.n_rows, ROWS_AT_ONCE):
+        block = rows.block(start, min(start + ROWS_AT_ONCE, rows.n_rows))
+        found[start : start + len(block)] = run.margin(machine, block)
+    return found
+
+
+def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
+    """(m, n_trees) exit leaves; see `DecisionMachine.apply`."""
+    run = _engine(engine)
+    rows = read_rows(X, machine.columns)
+    found = np.empty((rows.n_rows, machine.n_trees), np.int32)
+    for start in range(0, rows.n_rows, ROWS_AT_ONCE):
+        block = rows.block(start, min(start + ROWS_AT_ONCE, rows.n_rows))
+        found[start : start + len(block)] = run.apply(machine, block)
+    return found
+
+
+def predict(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
+    """Labels or values; see `DecisionMachine.predict`."""
+    found = margin(machine, X, n_threads=n_threads, engine=engine)
+    output = machine.output
+    decide = DECISIONS[output.decision]
+    return decide(output, found, respond(machine, found), *output.decision_params)
+
+
+def predict_proba(
+    machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+):
+    """Probabilities of the classes; see `DecisionMachine.predict_proba`."""
+    output = machine.output
+    if output.classes is None:
+        raise InputError(
+            "predicting probabilities",
+            f"the machine ({machine.source or 'of unknown source'}) has no classes",
+            "use predict or margin",
+        )
+    answer = respond(machine, margin(machine, X, n_threads=n_threads, engine=engine))
+    if len(output.classes) > 1:
+        return [answer[:, a:b] for a, b in zip(output.groups, output.groups[1:], strict=False)]
+    if answer.shape[1] == 1 and len(output.classes[0]) == 2:
+        return np.concatenate([1 - answer, answer], axis=1)
+    return answer
+
+
+def respond(machine: DecisionMachine, margins: np.ndarray) -> np.ndarray:
+    """The link applied to margins, group by group."""
+    output = machine.output
+    link = LINKS[output.link]
+    if len(output.groups) == 2:
+        return link(margins, *output.link_params)
+    parts = [
+        link(margins[:, a:b], *output.link_params)
+        for a, b in zip(output.groups, output.groups[1:], strict=False)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def _engine(name: str):
+    if name not in ENGINES:
+        raise InputError(
+            "predicting", f"engine={name!r}", f"use one of {', '.join(map(repr, ENGINES))}"
+        )
+    return ENGINES[name]

@@ -1,0 +1,43 @@
+"""From margins and responses to answers, one function for each way to decide, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxtyping import Float
+
+    from ..machine import Output
+
+
+def response(output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]) -> Any:
+    """The response itself."""
+    return answer[:, 0] if output.squeeze and answer.shape[1] == 1 else answer
+
+
+def argmax(output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]) -> Any:
+    """The label of the largest response, the first where several are equal; a column per target."""
+    assert output.classes is not None
+    found = [
+        labels[np.argmax(answer[:, low:high], axis=1)]
+        for labels, low, high in zip(output.classes, output.groups, output.groups[1:], strict=False)
+    ]
+    return found[0] if len(found) == 1 else np.stack(found, axis=1)
+
+
+def above(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.5,
+) -> Any:
+    """The second label where the one response is above the threshold."""
+    assert output.classes is not None
+    return output.classes[0][(answer[:, 0] > threshold).astype(np.intp)]
+
+
+DECISIONS: dict[str, Callable[..., Any]] = {"response": response, "argmax": argmax, "above": above}

@@ -1,0 +1,113 @@
+"""pandas, polars and Arrow tables, matched to the machine's features by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from .inputs import DOING, Rows
+
+if TYPE_CHECKING:
+    from ..machine import Columns
+
+
+def table_rows(X: Any, columns: Columns) -> Rows:
+    """The rows of a table: columns matched by name, labels turned into their codes."""
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(X, eager_only=True)
+    except TypeError:
+        if not hasattr(X, "__arrow_c_stream__"):
+            raise InputError(
+                DOING,
+                f"a {type(X).__name__}, which is lazy or not a table",
+                "collect it into a pandas, polars or Arrow table first",
+            ) from None
+        import pyarrow
+
+        table = nw.from_native(pyarrow.table(X), eager_only=True)
+    order = _match(list(table.columns), columns)
+    x = np.empty((len(table), columns.n_features), columns.dtype, order="F")
+    for feature, position in enumerate(order):
+        x[:, feature] = _column(table[:, position], feature, columns)
+    if not np.isnan(columns.missing_value):
+        x[x == columns.missing_value] = np.nan
+    return Rows(len(x), lambda start, stop: x[start:stop])
+
+
+def _match(found: list, columns: Columns) -> list[int]:
+    """The table's column for each feature."""
+    if columns.names is None:
+        if len(found) != columns.n_features:
+            raise InputError(
+                DOING,
+                f"the table has {len(found)} columns; the machine reads {columns.n_features} "
+                "and knows no names for them",
+                f"pass {columns.n_features} columns in the order of the training data",
+            )
+        return list(range(len(found)))
+    names = [str(name) for name in found]
+    missing = [name for name in columns.names if name not in set(names)]
+    extra = [name for name in names if name not in set(columns.names)]
+    if missing or extra or len(names) != len(columns.names):
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(names) < 10_000 else []
+        parts = [
+            f"{word} {_some(which)}"
+            for word, which in (("missing", missing), ("extra", extra), ("twice", twice))
+            if which
+        ]
+        raise InputError(
+            DOING,
+            f"the table's columns are not the model's: {'; '.join(parts)}",
+            "give the table exactly the columns of the training data, in any order",
+        )
+    return [names.index(name) for name in columns.names]
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
+    """One column as floats: numbers as they are, labels as codes, null as NaN."""
+    import narwhals as nw
+
+    dtype = series.dtype
+    labels = columns.categories.get(feature)
+    if labels is not None:
+        return _codes(series, labels, columns.dtype)
+    if not (dtype.is_numeric() or dtype == nw.Boolean):
+        name = repr(series.name) if columns.names is None else repr(columns.names[feature])
+        raise InputError(
+            DOING,
+            f"column {name} holds {dtype}, and the model knows no categories for it",
+            "encode the column as numbers, as the training data was",
+        )
+    if series.null_count():
+        if not dtype.is_float():
+            series = series.cast(nw.Float64)
+        values = series.to_numpy()
+        if values.dtype == object:
+            values = np.array([np.nan if v is None else v for v in values], np.float64)
+    else:
+        values = series.to_numpy()
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(columns.dtype)
+
+
+def _codes(series: Any, labels: tuple, dtype: np.dtype) -> np.ndarray:
+    """Positions of the labels; -1 for a label that is not among them, NaN for none."""
+    position = {label: i for i, label in enumerate(labels)}
+    uniques = series.unique().to_list()
+    code = {label: _code(label, position) for label in uniques}
+    return np.array([code.get(label, np.nan) for label in series.to_list()], dtype)
+
+
+def _code(label: Any, position: dict) -> float:
+    if label is None or label != label:
+        return float("nan")
+    return float(position.get(label, -1))
