@@ -1,8 +1,8 @@
 """Decision Machines: decision trees as matrices.
 
-A tree is four matrices: S selects a feature for each test, t holds thresholds, the ternary templates B
-say which answers each leaf asks for, V holds the leaves' values. The exit leaf is the one whose template
-matches h = sgn(S x - t): hard attention.
+A tree is four matrices: S selects a feature for each test, t holds thresholds, the ternary
+templates B say which answers each leaf asks for, V holds the leaves' values. The exit leaf is the
+one whose template matches h = sgn(S x - t): hard attention.
 
 >>> import decision_machines as dm
 >>> machine = dm.figure_one()

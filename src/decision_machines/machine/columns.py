@@ -136,8 +136,8 @@ class Columns:
 
     n_features: int
     dtype: Any = np.float64
-    feature: Int[np.ndarray, "n"] = None  # type: ignore[assignment]
-    rule: Int[np.ndarray, "n"] = None  # type: ignore[assignment]
+    feature: Int[np.ndarray, "n"] | Any = None
+    rule: Int[np.ndarray, "n"] | Any = None
     names: tuple[str, ...] | None = None
     sets: CategorySets | None = None
     categories: Mapping[int, tuple] = field(default_factory=dict)
@@ -149,7 +149,11 @@ class Columns:
         set_ = object.__setattr__
         set_(self, "n_features", int(self.n_features))
         set_(self, "dtype", np.dtype(self.dtype))
-        set_(self, "integers_as", np.dtype(self.dtype if self.integers_as is None else self.integers_as))
+        set_(
+            self,
+            "integers_as",
+            np.dtype(self.dtype if self.integers_as is None else self.integers_as),
+        )
         if self.feature is None:
             set_(self, "feature", np.arange(self.n_features))
         if self.rule is None:
@@ -223,6 +227,7 @@ class Columns:
             elif rule == Rule.ZERO_AS_NAN:
                 column = xp.where(xp.abs(column) <= ZERO, nan, column)
             elif rule == Rule.MEMBER:
+                assert self.sets is not None
                 column = self.sets.look_up(n_member, column)
                 n_member += 1
             z.append(column)

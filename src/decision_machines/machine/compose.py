@@ -140,13 +140,19 @@ def _stack(machines: list[DecisionMachine]) -> Columns:
             "sum machines of one library",
         )
     members = np.cumsum([0] + [len(s.members) for s in sets])
-    joined = CategorySets(
-        np.concatenate([*(s.start[:-1] + a for s, a in zip(sets, members, strict=False)), members[-1:]]),
-        np.concatenate([s.members for s in sets]),
-        np.concatenate([s.answer for s in sets]),
-        np.concatenate([s.outside for s in sets]),
-        sets[0].negative_fractions,
-    ) if sets else None
+    joined = (
+        CategorySets(
+            np.concatenate(
+                [*(s.start[:-1] + a for s, a in zip(sets, members, strict=False)), members[-1:]]
+            ),
+            np.concatenate([s.members for s in sets]),
+            np.concatenate([s.answer for s in sets]),
+            np.concatenate([s.outside for s in sets]),
+            sets[0].negative_fractions,
+        )
+        if sets
+        else None
+    )
     return replace(
         parts[0],
         feature=np.concatenate([c.feature for c in parts]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,7 @@ class DecisionMachine:
     output: Output
     linear: LinearLeaves | None = None
     source: str = ""
+    structure: Structure = field(init=False)
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -89,9 +90,6 @@ class DecisionMachine:
         self._check_shapes()
         set_(self, "structure", check_structure(self.children, self.trees))
 
-    if TYPE_CHECKING:
-        structure: Structure
-
     def _check_shapes(self) -> None:
         n_tests, n_columns = self.trees.n_tests, len(self.columns)
         if self.is_oblique:
@@ -102,7 +100,7 @@ class DecisionMachine:
                     "give weights of every test for the columns that it reads",
                 )
         elif self.selection.shape != (n_tests,) or (
-            n_tests and not (0 <= self.selection.min() and self.selection.max() < n_columns)
+            n_tests and not (self.selection.min() >= 0 and self.selection.max() < n_columns)
         ):
             raise InvariantError(
                 "every test reads one column",
@@ -235,7 +233,11 @@ class DecisionMachine:
         """Bytes held by the machine's arrays."""
         selection = self.selection
         held = [self.t, self.missing, self.children, self.V, self.trees.test_start]
-        held += [selection.data, selection.indices, selection.indptr] if self.is_oblique else [selection]
+        held += (
+            [selection.data, selection.indices, selection.indptr]
+            if self.is_oblique
+            else [selection]
+        )
         held += [ids for ids in (self.trees.test_ids, self.trees.leaf_ids) if ids is not None]
         held += list(vars(self.structure).values())
         return sum(array.nbytes for array in held)
@@ -305,7 +307,7 @@ class DecisionMachine:
             )
             tests, leaves = own[is_below], np.arange(low, high)
         trees = Trees(
-            [0, len(tests)],
+            np.array([0, len(tests)]),
             self.trees.feeds[[tree]],
             None if self.trees.test_ids is None else self.trees.test_ids[tests],
             None if self.trees.leaf_ids is None else self.trees.leaf_ids[leaves],
@@ -322,7 +324,9 @@ class DecisionMachine:
             else replace(self.output, weights=self.output.weights[trees]),
         )
 
-    def _take(self, tests: np.ndarray, leaves: np.ndarray, trees: Trees, **changes) -> DecisionMachine:
+    def _take(
+        self, tests: np.ndarray, leaves: np.ndarray, trees: Trees, **changes
+    ) -> DecisionMachine:
         """The machine of these tests and leaves, given in ascending order."""
         children = self.children[tests]
         is_test = children >= 0
@@ -345,7 +349,7 @@ class DecisionMachine:
         )
 
     def _tree_numbers(self, trees: Iterable[int]) -> np.ndarray:
-        numbers = np.atleast_1d(np.asarray(list(trees) if np.ndim(trees) else trees))
+        numbers = np.asarray(trees if isinstance(trees, np.ndarray) else list(trees))
         if numbers.size and (
             numbers.dtype.kind not in "iu"
             or np.any((numbers < -self.n_trees) | (numbers >= self.n_trees))
@@ -355,7 +359,9 @@ class DecisionMachine:
 
     def _no_tree(self, found: str) -> InputError:
         return InputError(
-            "choosing trees", f"{found} of {self.n_trees}", f"use numbers from 0 to {self.n_trees - 1}"
+            "choosing trees",
+            f"{found} of {self.n_trees}",
+            f"use numbers from 0 to {self.n_trees - 1}",
         )
 
     def equals(self, other: DecisionMachine) -> bool:
@@ -363,7 +369,7 @@ class DecisionMachine:
         return isinstance(other, DecisionMachine) and _same(self, other)
 
     def __reduce__(self):
-        return DecisionMachine, tuple(getattr(self, f.name) for f in fields(self))
+        return DecisionMachine, tuple(getattr(self, f.name) for f in fields(self) if f.init)
 
     # ------------------------------------------------------------------ verbs done by other rooms
 
@@ -395,6 +401,18 @@ class DecisionMachine:
         """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
         return _room("run").apply(self, X, n_threads=n_threads, engine=engine)
 
+    def source_leaves(self, X, *, n_threads: int | None = None, engine: str = "auto"):
+        """(m, n_trees) exit leaf of every tree, under the number that the source gives it."""
+        leaf_ids = self.trees.leaf_ids
+        if leaf_ids is None:
+            raise InputError(
+                "naming leaves as the source does",
+                f"the machine ({self.source or 'of unknown source'}) has no names for its leaves",
+                "use apply, which counts them from left to right",
+            )
+        found = self.apply(X, n_threads=n_threads, engine=engine)
+        return leaf_ids[found + self.trees.leaf_start[:-1]]
+
     def plot_templates(self, ax=None, *, trees=None):
         """Draw the template matrix B (extra `plot`); returns the matplotlib axes."""
         return _room("show").plot_templates(self, ax, trees=trees)
@@ -416,7 +434,9 @@ def _frozen_weights(S, dtype) -> sp.csr_array:
 
 def _alone(output: Output) -> Output:
     """The output of one tree of a machine: nothing added to it, nothing averaged."""
-    return replace(output, base=np.zeros_like(output.base), divisor=1.0, aggregate="sum", weights=None)
+    return replace(
+        output, base=np.zeros_like(output.base), divisor=1.0, aggregate="sum", weights=None
+    )
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -428,11 +448,11 @@ def _same(a: Any, b: Any) -> bool:
         return sp.issparse(b) and all(
             _same(getattr(a, name), getattr(b, name)) for name in ("data", "indices", "indptr")
         )
-    if isinstance(a, (Columns, Trees, Output, LinearLeaves, DecisionMachine)) or hasattr(
-        a, "__dataclass_fields__"
-    ):
+    if is_dataclass(a):
         return type(a) is type(b) and all(
-            _same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a) if f.name != "source"
+            _same(getattr(a, f.name), getattr(b, f.name))
+            for f in fields(a)
+            if f.name not in ("source", "structure")
         )
     if isinstance(a, tuple):
         return isinstance(b, tuple) and len(a) == len(b) and all(map(_same, a, b))

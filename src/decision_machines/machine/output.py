@@ -57,7 +57,7 @@ class Output:
     decision: str = "response"
     decision_params: tuple[float, ...] = ()
     classes: tuple[np.ndarray, ...] | None = None
-    groups: tuple[int, ...] = None  # type: ignore[assignment]
+    groups: tuple[int, ...] | Any = None
     squeeze: bool = True
 
     def __post_init__(self) -> None:

@@ -73,10 +73,8 @@ def check_structure(children: Int[np.ndarray, "J 2"], trees: Trees) -> Structure
     expected = np.ones(trees.n_leaves, dtype=np.int64)
     expected[leaf_start[:-1][np.diff(trees.test_start) == 0]] = 0
     _each_once("leaf", parents_of_leaf, expected)
-    found = Structure(
-        *(np.empty(trees.n_tests, np.int32) for _ in range(3)),
-        np.empty(trees.n_leaves, np.int32),
-    )
+    empty = [np.empty(trees.n_tests, np.int32) for _ in range(3)]
+    found = Structure(empty[0], empty[1], empty[2], np.empty(trees.n_leaves, np.int32))
     _native.measure(
         children, trees.test_start, found.depth, found.first_leaf, found.n_leaves, found.leaf_depth
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Trees:
     """
 
     test_start: Int[np.ndarray, "T+1"]
-    feeds: Int[np.ndarray, "T"] = None  # type: ignore[assignment]
+    feeds: Int[np.ndarray, "T"] | Any = None
     test_ids: Int[np.ndarray, "J"] | None = None
     leaf_ids: Int[np.ndarray, "L"] | None = None
 

@@ -73,9 +73,7 @@ def assemble(
     """The machine of scikit-learn `Tree` objects; `values(tree, nodes)` gives the leaves' rows of V."""
     node_start = np.cumsum([0] + [tree.node_count for tree in trees])
     join = _joiner(trees)
-    found = layout(
-        join("children_left"), join("children_right"), node_start, f"reading a {source}"
-    )
+    found = layout(join("children_left"), join("children_right"), node_start, f"reading a {source}")
     tests = found.tests
     leaf_start = found.test_start + np.arange(len(found.test_start))
     local = found.leaves - np.repeat(node_start[:-1], np.diff(leaf_start))
@@ -112,9 +110,7 @@ def _joiner(trees: Sequence[Any]) -> Callable[[str], np.ndarray]:
 def columns_of(model: Any) -> Columns:
     """The columns of a scikit-learn model that casts to float32."""
     names = getattr(model, "feature_names_in_", None)
-    return Columns(
-        model.n_features_in_, np.float32, names=None if names is None else tuple(names)
-    )
+    return Columns(model.n_features_in_, np.float32, names=None if names is None else tuple(names))
 
 
 def source_of(model: Any) -> str:
@@ -141,7 +137,9 @@ def _values(tree: Any, nodes: np.ndarray, n_classes: list[int] | None) -> np.nda
 def _require_fitted(model: Any, attribute: str) -> None:
     if not hasattr(model, attribute):
         raise InputError(
-            f"reading a {source_of(model)}", f"it is not fitted: it has no {attribute}", "call fit first"
+            f"reading a {source_of(model)}",
+            f"it is not fitted: it has no {attribute}",
+            "call fit first",
         )
 
 

@@ -46,7 +46,9 @@ def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, eng
     return found
 
 
-def predict(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
+def predict(
+    machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+):
     """Labels or values; see `DecisionMachine.predict`."""
     found = margin(machine, X, n_threads=n_threads, engine=engine)
     output = machine.output

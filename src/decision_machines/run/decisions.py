@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from ..machine import Output
 
 
-def response(output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]) -> Any:
+def response(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
     """The response itself."""
     return answer[:, 0] if output.squeeze and answer.shape[1] == 1 else answer
 
 
-def argmax(output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]) -> Any:
+def argmax(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
     """The label of the largest response, the first where several are equal; a column per target."""
     assert output.classes is not None
     found = [

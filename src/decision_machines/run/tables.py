@@ -53,7 +53,9 @@ def _match(found: list, columns: Columns) -> list[int]:
     missing = [name for name in columns.names if name not in set(names)]
     extra = [name for name in names if name not in set(columns.names)]
     if missing or extra or len(names) != len(columns.names):
-        twice = sorted({name for name in names if names.count(name) > 1}) if len(names) < 10_000 else []
+        twice = (
+            sorted({name for name in names if names.count(name) > 1}) if len(names) < 10_000 else []
+        )
         parts = [
             f"{word} {_some(which)}"
             for word, which in (("missing", missing), ("extra", extra), ("twice", twice))
