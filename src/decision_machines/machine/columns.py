@@ -132,6 +132,9 @@ class Columns:
         A value read as NaN, besides NaN itself (the `missing=` of some libraries).
     integers_as
         The dtype that a NumPy array of integers passes through on its way to `dtype`.
+    encodes_arrays
+        Whether the entries of an array, too, are labels to be looked up in `categories`, as a
+        table's always are; else an array already holds the positions.
     """
 
     n_features: int
@@ -144,6 +147,7 @@ class Columns:
     absent: float = 0.0
     missing_value: float = float("nan")
     integers_as: Any = None
+    encodes_arrays: bool = False
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
