@@ -44,4 +44,52 @@ def above(
     return output.classes[0][(answer[:, 0] > threshold).astype(np.intp)]
 
 
-DECISIONS: dict[str, Callable[..., Any]] = {"response": response, "argmax": argmax, "above": above}
+def argmax_margin(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
+    """The label of the largest margin: two margins may differ where their responses are equal."""
+    assert output.classes is not None
+    return output.classes[0][np.argmax(margin, axis=1)]
+
+
+def margin_above(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.0,
+) -> Any:
+    """The second label where the one margin is above the threshold."""
+    assert output.classes is not None
+    return output.classes[0][(margin[:, 0] > threshold).astype(np.intp)]
+
+
+def margin_at_least(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.0,
+) -> Any:
+    """The second label where the one margin is not below the threshold."""
+    assert output.classes is not None
+    return output.classes[0][(margin[:, 0] >= threshold).astype(np.intp)]
+
+
+def inlier(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    offset: float = 0.0,
+) -> Any:
+    """-1 where the response is below the offset, else +1."""
+    return np.where(answer[:, 0] - offset < 0, -1, 1)
+
+
+DECISIONS: dict[str, Callable[..., Any]] = {
+    "response": response,
+    "argmax": argmax,
+    "above": above,
+    "argmax_margin": argmax_margin,
+    "margin_above": margin_above,
+    "margin_at_least": margin_at_least,
+    "inlier": inlier,
+}

@@ -22,7 +22,21 @@ def sigmoid(margin: Float[np.ndarray, "m k"], slope: float = 1.0) -> Float[np.nd
         return one / (one + np.exp(-margin.dtype.type(slope) * margin))
 
 
-def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+def expit(margin: Float[np.ndarray, "m k"], slope: float = 1.0) -> Float[np.ndarray, "m k"]:
+    """The sigmoid as SciPy computes it; `sigmoid` may differ from it in the last bit."""
+    from scipy.special import expit as scipy_expit
+
+    return scipy_expit(margin.dtype.type(slope) * margin)
+
+
+def softmax(margin: Float[np.ndarray, "m k"], by_column: float = 0.0) -> Float[np.ndarray, "m k"]:
+    """Softmax over the classes; `by_column` adds the exponentials class by class.
+
+    NumPy adds eight or more numbers that lie side by side in pairs, and columns one after the
+    other, so the layout of the source's sums decides the last bit.
+    """
+    if by_column:
+        margin = np.asfortranarray(margin)
     e = np.exp(margin - margin.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
@@ -32,9 +46,24 @@ def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
         return np.exp(margin)
 
 
+def samme(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """AdaBoost's probabilities; one margin is the difference of two classes."""
+    if margin.shape[1] == 1:
+        return softmax(np.concatenate([-margin, margin], axis=1) / 2)
+    return softmax(margin / (margin.shape[1] - 1), by_column=1.0)
+
+
+def isolation(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """The isolation forest's score: -1 is most abnormal."""
+    return -(2 ** (-margin))
+
+
 LINKS: dict[str, Callable[..., np.ndarray]] = {
     "identity": identity,
     "sigmoid": sigmoid,
     "softmax": softmax,
     "exp": exp,
+    "expit": expit,
+    "samme": samme,
+    "isolation": isolation,
 }

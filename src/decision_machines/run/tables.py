@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from .inputs import DOING, Rows
+from .labels import position_of
 
 if TYPE_CHECKING:
     from ..machine import Columns
@@ -105,11 +106,5 @@ def _codes(series: Any, labels: tuple, dtype: np.dtype) -> np.ndarray:
     """Positions of the labels; -1 for a label that is not among them, NaN for none."""
     position = {label: i for i, label in enumerate(labels)}
     uniques = series.unique().to_list()
-    code = {label: _code(label, position) for label in uniques}
+    code = {label: position_of(label, position) for label in uniques}
     return np.array([code.get(label, np.nan) for label in series.to_list()], dtype)
-
-
-def _code(label: Any, position: dict) -> float:
-    if label is None or label != label:
-        return float("nan")
-    return float(position.get(label, -1))
