@@ -21,6 +21,7 @@ from .errors import (
     NotATreeError,
     UnsupportedModelError,
 )
+from .explain import certify, explain_mismatch
 from .machine import (
     CategorySets,
     Columns,
@@ -54,10 +55,12 @@ __all__ = [
     "Rule",
     "Trees",
     "UnsupportedModelError",
+    "certify",
     "column_rank",
     "convert",
     "direct_sum",
     "exit_is_unique",
+    "explain_mismatch",
     "figure_one",
     "tree_of_templates",
 ]
