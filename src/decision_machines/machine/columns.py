@@ -126,6 +126,10 @@ class Columns:
     categories
         For a feature given as labels: feature → its labels; the label's position is x.
         A label not among them is -1, no label at all is NaN.
+    table_categories
+        The labels of a table's categorical columns in the order of their features, where the
+        source says no more (LightGBM): the k-th such column has the k-th labels, and a label not
+        among them is NaN.
     absent
         What an entry absent from a sparse row is: 0.0, or NaN.
     missing_value
@@ -147,6 +151,7 @@ class Columns:
     absent: float = 0.0
     missing_value: float = float("nan")
     integers_as: Any = None
+    table_categories: tuple[tuple, ...] | None = None
     encodes_arrays: bool = False
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 READERS: dict[str, tuple[str, str]] = {
+    "lightgbm": ("lightgbm", "read_lightgbm"),
     "sklearn": ("sklearn", "read_sklearn"),
 }
 """The package that a model's class comes from → the file of this room and its function."""

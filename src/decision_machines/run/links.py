@@ -58,6 +58,25 @@ def isolation(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     return -(2 ** (-margin))
 
 
+def signed_square(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """What undoes a signed square root of the target."""
+    return np.sign(margin) * margin * margin
+
+
+def softplus(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    with np.errstate(over="ignore"):
+        return np.log1p(np.exp(margin))
+
+
+def averaged(link: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The link of a source whose margins are sums and whose answers are made of averages."""
+
+    def of_average(margin: Float[np.ndarray, "m k"], divisor: float, *params: float):
+        return link(margin / margin.dtype.type(divisor), *params)
+
+    return of_average
+
+
 LINKS: dict[str, Callable[..., np.ndarray]] = {
     "identity": identity,
     "sigmoid": sigmoid,
@@ -66,4 +85,7 @@ LINKS: dict[str, Callable[..., np.ndarray]] = {
     "expit": expit,
     "samme": samme,
     "isolation": isolation,
+    "signed_square": signed_square,
+    "softplus": softplus,
 }
+LINKS |= {f"averaged {name}": averaged(link) for name, link in list(LINKS.items())}
