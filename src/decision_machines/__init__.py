@@ -36,7 +36,7 @@ from .machine import (
     figure_one,
     tree_of_templates,
 )
-from .read import convert
+from .read import convert, load
 
 __version__ = "0.1.0"
 
@@ -62,5 +62,6 @@ __all__ = [
     "exit_is_unique",
     "explain_mismatch",
     "figure_one",
+    "load",
     "tree_of_templates",
 ]

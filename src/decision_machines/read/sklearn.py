@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, UnsupportedModelError
+from . import convert
 from .sklearn_bagging import (
     read_bagging_classifier,
     read_bagging_regressor,
@@ -63,8 +64,6 @@ def _refuse_overrides(model: Any, cls: type) -> None:
 
 
 def _read_pipeline(model: Any) -> DecisionMachine:
-    from . import convert
-
     *before, (_, last) = model.steps
     active = [name for name, step in before if step is not None and step != "passthrough"]
     if active:
@@ -78,8 +77,6 @@ def _read_pipeline(model: Any) -> DecisionMachine:
 
 
 def _read_search(model: Any) -> DecisionMachine:
-    from . import convert
-
     if not hasattr(model, "best_estimator_"):
         raise InputError(
             f"reading a {source_of(model)}",

@@ -2,7 +2,7 @@
 
 GradientBoosting starts a float64 sum at the raw prediction of `init_` and adds learning_rate ·
 value, rounded once before the addition, stage by stage and class by class. NaN is refused by
-scikit-learn at the door; behind it every test sends NaN right, whatever its node says, and so do we.
+scikit-learn at the door; behind it every test sends NaN right, whatever its node says: so do we.
 """
 
 from __future__ import annotations

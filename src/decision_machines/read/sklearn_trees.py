@@ -1,8 +1,8 @@
 """scikit-learn's `Tree` as a machine: single trees and forests.
 
 X is cast to float32, thresholds are float64, x ≤ t goes left, NaN goes where the node says. A
-forest sums its trees' values in float64, in order, and divides by their number. (With `n_jobs` above
-1 scikit-learn adds in whatever order its threads finish; we add in the order of the trees.)
+forest sums its trees' values in float64, in order, and divides by their number. (With `n_jobs`
+above 1 scikit-learn adds in whatever order its threads finish; we add in the order of the trees.)
 """
 
 from __future__ import annotations
