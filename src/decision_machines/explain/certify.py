@@ -130,8 +130,8 @@ def certify(
     whole: list[np.ndarray] = []
     per_tree = max(1, WHOLE_ROWS // max(machine.n_trees, 1))
     for tree in range(machine.n_trees):
-        found = probe_tree(machine, tree, oracle.takes_infinity)
-        wrong = _compare_tree(machine, oracle, tree, found.X)
+        found = probe_tree(machine, tree, oracle.takes_infinity, oracle.takes_nan)
+        wrong = _compare_tree(oracle, tree, found.X)
         n_reached = int(np.count_nonzero(found.reached))
         probes += len(found.X)
         unreachable += len(found.reached) - n_reached
@@ -173,16 +173,17 @@ def _name(machine: DecisionMachine, test: int) -> int | None:
     return int(machine.trees.test_ids[test])
 
 
-def _compare_tree(machine: DecisionMachine, oracle: Oracle, tree: int, X: np.ndarray):
+def _compare_tree(oracle: Oracle, tree: int, X: np.ndarray):
     """The rows that one tree answers differently, what differs, and both answers to the first."""
+    machine = oracle.machine
     alone = machine.mask(np.delete(np.arange(machine.n_trees), tree))
     if (theirs := oracle.leaves(X, tree)) is not None:
-        ours = alone.source_leaves(oracle.ours(X))[:, 0]
+        ours = alone.source_leaves(X)[:, 0]
         if wrong := _first_difference(ours, theirs):
             return wrong[0], "exit leaf", wrong[1], wrong[2]
     if (theirs := oracle.tree_margin(X, tree)) is not None:
         alone = replace(alone, output=oracle.output_of_tree(alone.output))
-        ours = alone.margin(oracle.ours(X))
+        ours = alone.margin(X)
         if wrong := _first_difference(ours, theirs.reshape(ours.shape)):
             return wrong[0], "margin", wrong[1], wrong[2]
     return None

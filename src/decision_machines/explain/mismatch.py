@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..machine import Rule
 from .oracles import oracle_of
 from .probes import ZERO
@@ -78,7 +77,7 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
     Parameters
     ----------
     X
-        (m, n_features) array of raw features, as float64 or as the user has it.
+        Rows as `machine.predict` takes them: an array, a sparse matrix or a table.
 
     Examples
     --------
@@ -90,17 +89,9 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
     >>> print(explain_mismatch(dm.convert(model), model, X))
     equal on all 150 rows, to the bit
     """
-    try:
-        x = np.asarray(X, np.float64)
-    except (TypeError, ValueError):
-        x = None
-    if x is None or x.ndim != 2 or x.shape[1] != machine.n_features:
-        raise InputError(
-            "explaining a mismatch",
-            f"X is no matrix of numbers with {machine.n_features} columns",
-            "pass the rows as an array of raw features",
-        )
+    x = machine.features(X, dtype=np.float64)
     oracle = oracle_of(model, machine)
+    machine = oracle.machine
     found = _leaf_mismatches(machine, oracle, x)
     what, ours, theirs = oracle.whole(x)
     differs = _differs(ours, theirs)

@@ -17,25 +17,27 @@ if TYPE_CHECKING:
 
 
 class Oracle:
-    """A model to be asked: its leaves and margins for rows of raw features, float64."""
+    """A model to be asked: its leaves and margins for rows of raw features, float64.
+
+    Rows hold codes where the machine knows a feature by its labels; an oracle turns them into
+    labels for its library, and `machine` here takes the codes as they are.
+    """
 
     takes_infinity: ClassVar[bool] = True
+    takes_nan: bool = True
     one_tree_at_a_time: ClassVar[bool] = True
     """Where not, every probe goes through the whole model."""
     compared: ClassVar[str] = "leaves and margins"
 
     def __init__(self, model: Any, machine: DecisionMachine) -> None:
         self.model = model
-        self.machine = machine
+        self.labels = machine.columns.categories
+        self.machine = reads_codes(machine)
 
     @property
     def n_trees(self) -> int | None:
         """How many trees the model has, where it says."""
         return None
-
-    def ours(self, X: Float[np.ndarray, "m n"]) -> Any:
-        """X as our machine takes it, where the model takes it otherwise."""
-        return X
 
     def leaves(self, X: Float[np.ndarray, "m n"], tree: int) -> Int[np.ndarray, "m"] | None:
         """The model's own number of the exit leaf of one tree, or None where it does not tell."""
@@ -57,8 +59,24 @@ class Oracle:
 
     def whole(self, X: Float[np.ndarray, "m n"]) -> tuple[str, np.ndarray, np.ndarray]:
         """What is compared of the whole model, our machine's answer and the model's."""
-        ours = self.machine.margin(self.ours(X))
+        ours = self.machine.margin(X)
         return "margin", ours, np.asarray(self.margin(X)).reshape(ours.shape)
+
+
+def reads_codes(machine: DecisionMachine) -> DecisionMachine:
+    """The same machine, taking the codes of labels instead of the labels."""
+    columns = replace(
+        machine.columns, categories={}, table_categories=None, encodes_arrays=False, label_hash=""
+    )
+    return replace(machine, columns=columns)
+
+
+UNSEEN = "a label that no training row had"
+
+
+def labels_of(codes: Float[np.ndarray, "m"], labels: tuple) -> list:
+    """The labels that codes stand for; None for NaN."""
+    return [None if code != code else labels[int(code)] if code >= 0 else UNSEEN for code in codes]
 
 
 ORACLES: dict[str, tuple[str, str]] = {

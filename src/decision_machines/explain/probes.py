@@ -40,15 +40,21 @@ class Probes:
     """Whether inputs that reach the test leave it on both sides."""
 
 
-def probe_tree(machine: DecisionMachine, tree: int, takes_infinity: bool = True) -> Probes:
-    """Rows that reach every reachable test of one tree, on both sides of its boundary."""
+def probe_tree(
+    machine: DecisionMachine, tree: int, takes_infinity: bool = True, takes_nan: bool = True
+) -> Probes:
+    """Rows that reach every reachable test of one tree, on both sides of its boundary.
+
+    The rows hold codes where the machine knows a feature by its labels: a position among them,
+    -1 for a label of no training row, or NaN for none.
+    """
     if machine.is_oblique:
         raise UnsupportedModelError(
             "probing a machine",
             "its tests are oblique",
             "certify machines whose tests read one column",
         )
-    walker = _Walker(machine, tree, takes_infinity)
+    walker = _Walker(machine, tree, takes_infinity, takes_nan)
     walker.walk()
     n = machine.n_features
     X = np.array(walker.rows).reshape(-1, n)
@@ -60,6 +66,7 @@ class _Walker:
     machine: DecisionMachine
     tree: int
     takes_infinity: bool
+    takes_nan: bool
     rows: list = field(default_factory=list)
     tests: list = field(default_factory=list)
 
@@ -97,7 +104,7 @@ class _Walker:
             self.reached[j] = True
             feature = self.feature[j]
             path = above.get(feature, [])
-            values = self._probe_values(j)
+            values = self.probe_values(j)
             seen = {-1: None, 1: None}
             now = row[feature]
             for x in [now, *values]:
@@ -129,7 +136,7 @@ class _Walker:
     def _search(self, path: list, j: int, side: int) -> float | None:
         """A value of the feature that passes the tests above and leaves test j on this side."""
         for above, _ in path:
-            for x in self._probe_values(above):
+            for x in self.probe_values(above):
                 if self.answer(j, x) == side and self._reaches(path, x):
                     return x
         return None
@@ -152,7 +159,18 @@ class _Walker:
             return self.missing[j]
         return -1 if x <= self.t[j] else 1
 
-    def _probe_values(self, j: int) -> list[float]:
+    def probe_values(self, j: int) -> list[float]:
+        """What test j is probed with, among the values that the model can be given."""
+        labels = self.machine.columns.categories.get(self.feature[j])
+        values = self._values(j)
+        if labels is not None:
+            codes = {*map(float, range(len(labels))), -1.0}
+            values = [x for x in [*values, -1.0] if x != x or x in codes]
+        if not self.takes_nan:
+            values = [x for x in values if x == x]
+        return values if self.takes_infinity else [x for x in values if not np.isinf(x)]
+
+    def _values(self, j: int) -> list[float]:
         """Both sides of test j's boundary and everything that libraries treat specially."""
         if self.rule[j] == Rule.MEMBER:
             members = self.sets[self.column[j]].members
@@ -165,9 +183,7 @@ class _Walker:
         values = [t, above, below, float("nan"), *EDGES]
         if self.is_float32 and np.isfinite(above) and np.isfinite(t):
             values += [t + 0.25 * (above - t), t + 0.75 * (above - t)]
-        if self.takes_infinity:
-            return [*values, float("inf"), float("-inf")]
-        return [x for x in values if not np.isinf(x)]
+        return [*values, float("inf"), float("-inf")]
 
 
 class _SetTable:

@@ -397,6 +397,20 @@ class DecisionMachine:
         """(m, k) sums of leaf values before the link, in the source's own dtype and order."""
         return _room("run").margin(self, X, n_threads=n_threads, engine=engine)
 
+    def response(self, X, *, n_threads: int | None = None, engine: str = "auto"):
+        """(m, r) margins through the link: probabilities, rates, scores, before any decision."""
+        return _room("run").response(self, X, n_threads=n_threads, engine=engine)
+
+    def features(self, X, *, dtype=None):
+        """(m, n_features) X as the machine reads it: numbers, labels as codes, nothing as NaN.
+
+        Parameters
+        ----------
+        dtype
+            Of the result; the columns' own by default, to which every x is cast.
+        """
+        return _room("run").features(self, X, dtype=dtype)
+
     def apply(self, X, *, n_threads: int | None = None, engine: str = "auto"):
         """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
         return _room("run").apply(self, X, n_threads=n_threads, engine=engine)

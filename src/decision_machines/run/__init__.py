@@ -7,6 +7,7 @@ equations, `walk` the plain descent.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +74,22 @@ def predict_proba(
     if answer.shape[1] == 1 and len(output.classes[0]) == 2:
         return np.concatenate([1 - answer, answer], axis=1)
     return answer
+
+
+def response(
+    machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+):
+    """(m, r) margins through the link; see `DecisionMachine.response`."""
+    return respond(machine, margin(machine, X, n_threads=n_threads, engine=engine))
+
+
+def features(machine: DecisionMachine, X: Any, *, dtype: Any = None):
+    """(m, n_features) rows as the machine reads them; see `DecisionMachine.features`."""
+    columns = machine.columns
+    if dtype is not None:
+        columns = replace(columns, dtype=dtype, integers_as=columns.integers_as)
+    rows = read_rows(X, columns)
+    return np.asarray(rows.block(0, rows.n_rows))
 
 
 def respond(machine: DecisionMachine, margins: np.ndarray) -> np.ndarray:

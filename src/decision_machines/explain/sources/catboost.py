@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..oracles import Oracle
+from ..oracles import Oracle, labels_of
 
 
 class CatBoostOracle(Oracle):
@@ -24,8 +24,7 @@ class CatBoostOracle(Oracle):
 
         table = pandas.DataFrame(X)
         for feature in categorical:
-            labels = self.machine.columns.categories.get(feature, ())
-            table[feature] = [_label(x, labels) for x in X[:, feature]]
+            table[feature] = labels_of(X[:, feature], self.labels.get(feature, ()))
         return catboost.Pool(table, cat_features=categorical)
 
     def leaves(self, X, tree):
@@ -34,8 +33,3 @@ class CatBoostOracle(Oracle):
 
     def margin(self, X):
         return self.model.predict(self._pool(X), prediction_type="RawFormulaVal", thread_count=1)
-
-
-def _label(x: float, labels: tuple) -> str:
-    known = np.isfinite(x) and 0 <= x < len(labels) and x == int(x)
-    return str(labels[int(x)]) if known else "a label that no training row had"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ..oracles import Oracle
+from ..oracles import UNSEEN, Oracle, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,12 +70,28 @@ class ScoreOracle(TreesOracle):
 
     takes_infinity = False
 
+    @property
+    def takes_nan(self) -> bool:  # type: ignore[override]
+        return self.model.__sklearn_tags__().input_tags.allow_nan
+
     def tree_margin(self, X, tree):
         """None: what such a model makes of a tree's value, only its whole score tells."""
         return None
 
     def margin(self, X):
         return SCORES[type(self.model).__name__](self.model, X)
+
+
+class IsolationOracle(ScoreOracle):
+    """The response is `score_samples`; the margin below it is no method of the model."""
+
+    compared = "leaves and scores"
+
+    def subset(self, X, tree):
+        return X[:, self.model.estimators_features_[tree]]
+
+    def whole(self, X):
+        return "score", self.machine.response(X)[:, 0], self.model.score_samples(X)
 
 
 class BaggingOracle(ScoreOracle):
@@ -92,26 +108,41 @@ class HistOracle(Oracle):
     def n_trees(self) -> int:
         return sum(len(stage) for stage in self.model._predictors)
 
-    @property
-    def has_encoder(self) -> bool:
-        return getattr(self.model, "_preprocessor", None) is not None
+    def _encoded(self, X):
+        """The rows as the trees see them: labels through the model's own encoder."""
+        if getattr(self.model, "_preprocessor", None) is None:
+            return np.ascontiguousarray(X, np.float64)
+        import pandas
+
+        table = pandas.DataFrame(X, columns=getattr(self.model, "feature_names_in_", None))
+        for feature, labels in self.labels.items():
+            name = table.columns[feature]
+            is_number = all(isinstance(label, (int, float)) for label in labels)
+            column = labels_of(X[:, feature], labels)
+            if is_number:
+                column = [-1e9 if label is UNSEEN else label for label in column]
+            table[name] = pandas.Series(column, dtype=float if is_number else object)
+        if not hasattr(self.model, "feature_names_in_"):
+            return self.model._preprocessor.transform(table.to_numpy(float))
+        return self.model._preprocessor.transform(table)
 
     def tree_margin(self, X, tree):
-        if self.has_encoder:
-            return None
+        return self._tree_margin(self._encoded(X), tree)
+
+    def _tree_margin(self, X, tree):
         stage, within = divmod(tree, len(self.model._predictors[0]))
         bitsets, feature_map = self.model._bin_mapper.make_known_categories_bitsets()
-        value = self.model._predictors[stage][within].predict(
+        found = np.zeros((len(X), len(self.model._predictors[0])))
+        found[:, within] = self.model._predictors[stage][within].predict(
             np.ascontiguousarray(X, np.float64), bitsets, feature_map, 1
         )
-        found = np.zeros((len(X), len(self.model._predictors[0])))
-        found[:, within] = value
         return found
 
     def margin(self, X):
+        X = self._encoded(X)
         total = np.zeros((len(X), len(self.model._predictors[0]))) + self.model._baseline_prediction
         for tree in range(self.n_trees):
-            total += self.tree_margin(X, tree)
+            total += self._tree_margin(X, tree)
         return total
 
 
@@ -143,7 +174,6 @@ SCORES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "AdaBoostRegressor": lambda model, X: model.predict(X),
     "BaggingClassifier": _bagging_score,
     "BaggingRegressor": _bagging_score,
-    "IsolationForest": lambda model, X: model.score_samples(X),
 }
 
 KINDS: dict[str, type[Oracle]] = {
@@ -159,7 +189,7 @@ KINDS: dict[str, type[Oracle]] = {
     "AdaBoostRegressor": ScoreOracle,
     "BaggingClassifier": BaggingOracle,
     "BaggingRegressor": BaggingOracle,
-    "IsolationForest": BaggingOracle,
+    "IsolationForest": IsolationOracle,
     "HistGradientBoostingClassifier": HistOracle,
     "HistGradientBoostingRegressor": HistOracle,
 }

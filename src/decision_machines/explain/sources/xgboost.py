@@ -46,9 +46,7 @@ class XGBoostOracle(Oracle):
 
     def leaves(self, X, tree):
         round_, within = divmod(tree, self.trees_per_round)
-        found = self.booster.predict(
-            self._matrix(X), pred_leaf=True, iteration_range=(round_, round_ + 1), strict_shape=True
-        )
+        found = self.booster[round_ : round_ + 1].predict(self._matrix(X), pred_leaf=True)
         return found.reshape(len(X), -1)[:, within].astype(np.int64)
 
     def tree_margin(self, X, tree):
