@@ -126,6 +126,10 @@ class Columns:
     categories
         For a feature given as labels: feature → its labels; the label's position is x.
         A label not among them is -1, no label at all is NaN.
+    label_hash
+        "catboost" where labels are matched by `labels.label_hash` of their text rather than by
+        themselves; an integer among the `categories` is the hash of a label whose text the
+        source does not keep.
     table_categories
         The labels of a table's categorical columns in the order of their features, where the
         source says no more (LightGBM): the k-th such column has the k-th labels, and a label not
@@ -153,6 +157,7 @@ class Columns:
     integers_as: Any = None
     table_categories: tuple[tuple, ...] | None = None
     encodes_arrays: bool = False
+    label_hash: str = ""
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -193,6 +198,10 @@ class Columns:
                 "columns read existing features",
                 f"a column reads a feature outside 0..{self.n_features - 1}",
                 "correct columns.feature or columns.n_features",
+            )
+        if self.label_hash not in ("", "catboost"):
+            raise InvariantError(
+                "known label hash", f"label_hash = {self.label_hash!r}", "use '' or 'catboost'"
             )
         if np.any(self.rule > max(Rule)):
             raise InvariantError("known rules", "an unknown column rule", "use a value of Rule")

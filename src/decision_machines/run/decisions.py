@@ -49,7 +49,8 @@ def argmax_margin(
 ) -> Any:
     """The label of the largest margin: two margins may differ where their responses are equal."""
     assert output.classes is not None
-    return output.classes[0][np.argmax(margin, axis=1)]
+    found = output.classes[0][np.argmax(margin, axis=1)]
+    return found if output.squeeze else found[:, None]
 
 
 def margin_above(
@@ -84,6 +85,33 @@ def inlier(
     return np.where(answer[:, 0] - offset < 0, -1, 1)
 
 
+def margin(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
+    """The margin itself, whatever the link."""
+    return margin[:, 0] if output.squeeze and margin.shape[1] == 1 else margin
+
+
+def each_margin_above(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.0,
+) -> Any:
+    """0 or 1 for every output: each is a question of its own."""
+    return (margin > threshold).astype(np.int64)
+
+
+def above_each(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.5,
+) -> Any:
+    """1.0 for each response above the threshold, else 0.0: several yes/no targets at once."""
+    return (answer > threshold).astype(np.float64)
+
+
 DECISIONS: dict[str, Callable[..., Any]] = {
     "response": response,
     "argmax": argmax,
@@ -92,4 +120,7 @@ DECISIONS: dict[str, Callable[..., Any]] = {
     "margin_above": margin_above,
     "margin_at_least": margin_at_least,
     "inlier": inlier,
+    "above_each": above_each,
+    "margin": margin,
+    "each_margin_above": each_margin_above,
 }

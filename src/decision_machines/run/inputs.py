@@ -78,8 +78,9 @@ def as_numbers(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
 
 def encoded(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
     """X with the labels of categorical features turned into their positions."""
-    from .labels import positions
+    from .labels import hashed_positions, positions
 
+    look_up = hashed_positions if columns.label_hash else positions
     x = X if isinstance(X, np.ndarray) else np.asarray(X, object if _has_text(X) else None)
     if x.ndim != 2 or x.shape[1] != columns.n_features or x.dtype.kind not in "biufOU":
         _check_width(as_numbers(x, columns).shape, columns)
@@ -87,7 +88,7 @@ def encoded(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
     for feature in range(columns.n_features):
         column, labels = x[:, feature], columns.categories.get(feature)
         if labels is not None:
-            found[:, feature] = positions(column, labels)
+            found[:, feature] = look_up(column, labels)
         else:
             if column.dtype == object:
                 column = _floats(column)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from .inputs import DOING, Rows
-from .labels import position_of
+from .labels import hashed_positions, position_of
 
 if TYPE_CHECKING:
     from ..machine import Columns
@@ -113,6 +113,8 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
     dtype = series.dtype
     labels = columns.categories.get(feature)
     if labels is not None:
+        if columns.label_hash:
+            return hashed_positions(np.array([*series.to_list(), None], object)[:-1], labels)
         return _codes(series, labels, columns.dtype)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         name = repr(series.name) if columns.names is None else repr(columns.names[feature])
