@@ -18,16 +18,16 @@ LINK_OF = {
     "fair": "identity",
     "quantile": "identity",
     "mape": "identity",
-    "poisson": "exp",
-    "gamma": "exp",
-    "tweedie": "exp",
-    "binary": "sigmoid",
-    "multiclass": "softmax",
-    "multiclassova": "sigmoid",
-    "cross_entropy": "sigmoid",
-    "xentropy": "sigmoid",
-    "cross_entropy_lambda": "softplus",
-    "xentlambda": "softplus",
+    "poisson": "lightgbm_exp",
+    "gamma": "lightgbm_exp",
+    "tweedie": "lightgbm_exp",
+    "binary": "expit",
+    "multiclass": "lightgbm_softmax",
+    "multiclassova": "expit",
+    "cross_entropy": "expit",
+    "xentropy": "expit",
+    "cross_entropy_lambda": "lightgbm_softplus",
+    "xentlambda": "lightgbm_softplus",
     "lambdarank": "identity",
     "rank_xendcg": "identity",
     "custom": "identity",
@@ -61,7 +61,8 @@ def objective_of(text: LightgbmText, n_outputs: int) -> Objective:
             f"use one of {', '.join(LINK_OF)}; or delete the objective line to have raw scores "
             "as the answer",
         )
-    link, params = LINK_OF[name], ()
+    link = LINK_OF[name]
+    params: tuple[float, ...] = ()
     known = dict(option.partition(":")[::2] for option in options)
     if set(known) - {"sqrt", "sigmoid", "num_class"}:
         raise UnsupportedModelError(
@@ -73,8 +74,6 @@ def objective_of(text: LightgbmText, n_outputs: int) -> Objective:
         link = "signed_square"
     if name in ("binary", "multiclassova"):
         params = (_slope(known.get("sigmoid", ""), text.doing),)
-    if name == "multiclass":
-        params = (1.0,)  # exponentials are added class by class
     if name in ("multiclass", "multiclassova") and known.get("num_class") != str(n_outputs):
         broken(
             text.doing,
@@ -96,7 +95,8 @@ def output_of(
     if averaged_over is not None:
         # Raw scores are plain sums even where answers are made of averages.
         link, params = f"averaged {link}", (float(averaged_over), *params)
-    decision, decision_params = "response", ()
+    decision = "response"
+    decision_params: tuple[float, ...] = ()
     classes = np.arange(max(n_outputs, 2)) if objective.classifies else None
     if labels is not None:
         classes = labels

@@ -72,17 +72,24 @@ class LightgbmText:
         return self._parse(key, self._tokens(key, sizes), sizes)
 
     def real(self, key: bytes, sizes: np.ndarray) -> np.ndarray:
-        """A list of finite numbers of every tree, one after the other; tree i has sizes[i]."""
-        found = self._parse(key, self._tokens(key, sizes), sizes, float)
-        bad = ~np.isfinite(found)
-        if np.any(bad):
-            at = int(np.argmax(bad))
-            tree = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
-            broken(
-                self.doing,
-                f"entry {at - int(np.sum(sizes[:tree]))} of {key.decode()} in tree {tree} is "
-                f"{found[at]}, not a finite number",
-            )
+        """A list of numbers of every tree, one after the other; tree i has sizes[i].
+
+        A split of NaN from all else has a threshold that is written inf; a number too large for
+        float64 is not that.
+        """
+        tokens = self._tokens(key, sizes)
+        found = self._parse(key, tokens, sizes, float)
+        if np.all(np.isfinite(found)):
+            return found
+        flat = [token for tree in tokens for token in tree]
+        for at in np.flatnonzero(~np.isfinite(found)).tolist():
+            if flat[at] not in (b"inf", b"-inf"):
+                tree = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
+                entry = at - int(np.sum(sizes[:tree]))
+                broken(
+                    self.doing,
+                    f"entry {entry} of {key.decode()} in tree {tree} is {_shown(flat[at])}",
+                )
         return found
 
     def _tokens(self, key: bytes, sizes: np.ndarray) -> list[list[bytes]]:

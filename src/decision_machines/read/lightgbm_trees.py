@@ -99,12 +99,13 @@ class Forest:
         is_split = np.arange(node_start[-1]) - np.repeat(
             node_start[:-1], np.diff(node_start)
         ) < np.repeat(self.n_splits, np.diff(node_start))
-        children = []
-        for child in (self.left, self.right):
-            below = np.full(node_start[-1], -1, np.int64)
-            below[is_split] = np.where(child >= 0, child, self.n_splits[self.tree] + ~child)
-            children.append(below)
-        found = layout(*children, node_start, self.doing)
+
+        def below(child: np.ndarray) -> np.ndarray:
+            found = np.full(node_start[-1], -1, np.int64)
+            found[is_split] = np.where(child >= 0, child, self.n_splits[self.tree] + ~child)
+            return found
+
+        found = layout(below(self.left), below(self.right), node_start, self.doing)
         unreached = np.diff(found.test_start) != self.n_splits
         if np.any(unreached):
             broken(self.doing, f"tree {np.argmax(unreached)} has nodes that no path reaches")
@@ -130,7 +131,8 @@ class Forest:
         zeros = (self.missing_type == NAN_AND_ZERO) & ~self.is_categorical
         of_zeros, which = np.unique(self.feature[zeros], return_inverse=True)
         selection[zeros] = n + which
-        of_sets, sets = [], None
+        of_sets: list[int] = []
+        sets = None
         if np.any(self.is_categorical):
             which, of_sets, sets = self._sets()
             selection[self.is_categorical] = n + len(of_zeros) + which

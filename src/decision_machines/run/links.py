@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from . import catboost_links, lightgbm_links
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -58,23 +60,35 @@ def isolation(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     return -(2 ** (-margin))
 
 
-def signed_square(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """What undoes a signed square root of the target."""
-    return np.sign(margin) * margin * margin
+def sigmoid_single(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """The float32 sigmoid of XGBoost, its argument held at 88.7 where exp would overflow.
+
+    Here and in the two below exp is taken in float64 and rounded once. The C library's float32 exp,
+    which XGBoost calls, rounds otherwise for one value in a thousand or so: then the answers
+    differ by 1 or 2 units in the last place, and in all other cases not at all.
+    """
+    one = np.float32(1)
+    return one / (exp_single(np.minimum(-margin, np.float32(88.7))) + one)
 
 
-def softplus(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    with np.errstate(over="ignore"):
-        return np.log1p(np.exp(margin))
+def exp_single(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """The float32 nearest to exp."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(margin.astype(np.float64)).astype(np.float32)
 
 
-def averaged(link: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """The link of a source whose margins are sums and whose answers are made of averages."""
+def softmax_single(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """XGBoost's softmax: float32 exponentials, added in float64 class after class."""
+    e = exp_single(margin - margin.max(axis=1, keepdims=True))
+    total = np.zeros((len(e), 1))
+    for column in range(e.shape[1]):
+        total += e[:, column : column + 1]
+    return e / total.astype(np.float32)
 
-    def of_average(margin: Float[np.ndarray, "m k"], divisor: float, *params: float):
-        return link(margin / margin.dtype.type(divisor), *params)
 
-    return of_average
+def step(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """1 where the margin is above 0, else 0."""
+    return (margin > 0).astype(margin.dtype)
 
 
 LINKS: dict[str, Callable[..., np.ndarray]] = {
@@ -85,7 +99,20 @@ LINKS: dict[str, Callable[..., np.ndarray]] = {
     "expit": expit,
     "samme": samme,
     "isolation": isolation,
-    "signed_square": signed_square,
-    "softplus": softplus,
+    "sigmoid_single": sigmoid_single,
+    "exp_single": exp_single,
+    "softmax_single": softmax_single,
+    "step": step,
 }
-LINKS |= {f"averaged {name}": averaged(link) for name, link in list(LINKS.items())}
+LINKS |= {
+    "catboost_exp": catboost_links.exp,
+    "catboost_softmax": catboost_links.softmax,
+    "catboost_mean_and_variance": catboost_links.mean_and_variance,
+}
+LINKS |= {
+    "lightgbm_exp": lightgbm_links.exp,
+    "lightgbm_softmax": lightgbm_links.softmax,
+    "lightgbm_softplus": lightgbm_links.softplus,
+    "signed_square": lightgbm_links.signed_square,
+}
+LINKS |= {f"averaged {name}": lightgbm_links.averaged(link) for name, link in list(LINKS.items())}
