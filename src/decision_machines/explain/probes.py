@@ -85,8 +85,9 @@ class _Walker:
         t = m.t[tests]
         inf = np.array(np.inf, t.dtype)
         self.t = t.astype(float).tolist()
-        self.above = np.nextafter(t, inf).astype(float).tolist()
-        self.below = np.nextafter(t, -inf).astype(float).tolist()
+        with np.errstate(over="ignore", under="ignore"):
+            self.above = np.nextafter(t, inf).astype(float).tolist()
+            self.below = np.nextafter(t, -inf).astype(float).tolist()
         self.missing = m.missing[tests].tolist()
         self.children = m.children[tests].tolist()
         self.sets = _set_tables(m)

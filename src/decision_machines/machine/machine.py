@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError, InvariantError
-from .arrays import frozen
+from .arrays import Part, frozen
 from .columns import Columns
 from .linear import LinearLeaves
 from .output import Output
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecisionMachine:
+class DecisionMachine(Part):
     """A decision tree or forest as matrices: h = sgn(S z - t), and the leaf whose template is h.
 
     Paper: Eq. `result`, Eq. `tree`, Eq. `forest`. Frozen: the arrays are read-only and every
@@ -99,6 +99,12 @@ class DecisionMachine:
                     f"S of shape {self.selection.shape}, {n_tests} tests, {n_columns} columns",
                     "give weights of every test for the columns that it reads",
                 )
+            if not np.all(np.isfinite(self.selection.data)):
+                raise InvariantError(
+                    "weights are finite",
+                    "S has a weight that is NaN or infinite",
+                    "mend the weight",
+                )
         elif self.selection.shape != (n_tests,) or (
             n_tests and not (self.selection.min() >= 0 and self.selection.max() < n_columns)
         ):
@@ -152,6 +158,13 @@ class DecisionMachine:
                 "trees are all narrow or all wide",
                 "some trees feed one output and others all",
                 "widen V to all outputs, or give each tree one output",
+            )
+        weights = self.output.weights
+        if weights is not None and weights.shape != (self.n_trees,):
+            raise InvariantError(
+                "a weight for each tree",
+                f"output.weights of shape {weights.shape} for {self.n_trees} trees",
+                "give one weight for each tree, or none",
             )
         if self.linear is not None and (
             self.linear.intercept.shape != self.V.shape
@@ -258,12 +271,12 @@ class DecisionMachine:
     # ------------------------------------------------------------------ parts of a machine
 
     def tree(self, i: int) -> DecisionMachine:
-        """Tree i as a machine of its own: base scores 0, no average.
+        """Tree i as a machine of its own: base scores 0, no average, no scale.
 
         Its margin is what the tree adds to the sum.
         """
-        if not -self.n_trees <= i < self.n_trees:
-            raise self._no_tree(f"tree {i}")
+        if not isinstance(i, (int, np.integer)) or not -self.n_trees <= i < self.n_trees:
+            raise self._no_tree(f"tree {i!r}")
         return replace(self._keep(np.array([i % self.n_trees])), output=_alone(self.output))
 
     def mask(self, trees: Iterable[int]) -> DecisionMachine:
@@ -287,9 +300,10 @@ class DecisionMachine:
 
         Paper: "the subtree is associated with the sub-matrix of the template matrix".
         """
-        if not -self.n_leaves <= node < self.n_tests:
+        is_number = isinstance(node, (int, np.integer))
+        if not is_number or not -self.n_leaves <= node < self.n_tests:
             raise InputError(
-                f"taking the subtree at node {node}",
+                f"taking the subtree at node {node!r}",
                 f"tests are 0..{self.n_tests - 1} and leaves ~0..~{self.n_leaves - 1}",
                 "name one of these",
             )
@@ -368,9 +382,6 @@ class DecisionMachine:
         """Whether both hold the same arrays, bit for bit (`source` is left aside)."""
         return isinstance(other, DecisionMachine) and _same(self, other)
 
-    def __reduce__(self):
-        return DecisionMachine, tuple(getattr(self, f.name) for f in fields(self) if f.init)
-
     # ------------------------------------------------------------------ verbs done by other rooms
 
     def predict(self, X, *, n_threads: int | None = None, engine: str = "auto"):
@@ -447,14 +458,21 @@ def _frozen_weights(S, dtype) -> sp.csr_array:
 
 
 def _alone(output: Output) -> Output:
-    """The output of one tree of a machine: nothing added to it, nothing averaged."""
+    """The output of one tree of a machine: nothing added to it, averaged or scaled."""
     return replace(
-        output, base=np.zeros_like(output.base), divisor=1.0, aggregate="sum", weights=None
+        output,
+        base=np.zeros_like(output.base),
+        divisor=1.0,
+        scale=1.0,
+        aggregate="sum",
+        weights=None,
     )
 
 
 def _same(a: Any, b: Any) -> bool:
     """Equality of two values of a machine, arrays compared by dtype, shape and bits."""
+    if a is None or b is None:
+        return a is b
     if isinstance(a, np.ndarray):
         same = isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
         return same and (a.tobytes() == b.tobytes() if a.dtype != object else list(a) == list(b))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvariantError
-from .arrays import frozen
+from .arrays import Part, frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -18,7 +18,7 @@ ALL_OUTPUTS = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Trees:
+class Trees(Part):
     """Where each tree's tests start; its leaves follow, for a tree has one leaf more than tests.
 
     Parameters

@@ -27,7 +27,8 @@ ROWS_AT_ONCE = 8192
 
 def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
     """(m, k) margins; see `DecisionMachine.margin`."""
-    run = _engine(engine)
+    run = _named(ENGINES, "engine", engine)
+    _check_threads(n_threads)
     rows = read_rows(X, machine.columns)
     found = np.empty((rows.n_rows, machine.n_outputs), machine.output.dtype)
     for start in range(0, rows.n_rows, ROWS_AT_ONCE):
@@ -38,7 +39,8 @@ def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, en
 
 def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
     """(m, n_trees) exit leaves; see `DecisionMachine.apply`."""
-    run = _engine(engine)
+    run = _named(ENGINES, "engine", engine)
+    _check_threads(n_threads)
     rows = read_rows(X, machine.columns)
     found = np.empty((rows.n_rows, machine.n_trees), np.int32)
     for start in range(0, rows.n_rows, ROWS_AT_ONCE):
@@ -53,7 +55,7 @@ def predict(
     """Labels or values; see `DecisionMachine.predict`."""
     found = margin(machine, X, n_threads=n_threads, engine=engine)
     output = machine.output
-    decide = DECISIONS[output.decision]
+    decide = _named(DECISIONS, "decision", output.decision)
     return decide(output, found, respond(machine, found), *output.decision_params)
 
 
@@ -95,7 +97,7 @@ def features(machine: DecisionMachine, X: Any, *, dtype: Any = None):
 def respond(machine: DecisionMachine, margins: np.ndarray) -> np.ndarray:
     """The link applied to margins, group by group."""
     output = machine.output
-    link = LINKS[output.link]
+    link = _named(LINKS, "link", output.link)
     if len(output.groups) == 2:
         return link(margins, *output.link_params)
     parts = [
@@ -105,9 +107,14 @@ def respond(machine: DecisionMachine, margins: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-def _engine(name: str):
-    if name not in ENGINES:
+def _named(table: dict[str, Any], what: str, name: str) -> Any:
+    if name not in table:
+        raise InputError("predicting", f"{what}={name!r}", f"use one of {', '.join(table)}")
+    return table[name]
+
+
+def _check_threads(n_threads: int | None) -> None:
+    if n_threads is not None and not (isinstance(n_threads, (int, np.integer)) and n_threads > 0):
         raise InputError(
-            "predicting", f"engine={name!r}", f"use one of {', '.join(map(repr, ENGINES))}"
+            "predicting", f"n_threads={n_threads!r}", "use a whole number from 1, or None for all"
         )
-    return ENGINES[name]
