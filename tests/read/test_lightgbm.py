@@ -274,6 +274,16 @@ def test_a_linear_leaf_falls_back_to_its_value_at_nan():
     assert_text_same(one_node("0.5", 10, more=more), np.array([*SPECIAL, 0.3, 0.1, 9.0])[:, None])
 
 
+@pytest.mark.parametrize("sized", [True, False])
+def test_texts_of_lightgbm_2_and_3_are_read(sized):
+    text = one_node("0.5", 10, more="", objective="objective=binary sigmoid:2\n")
+    text = text.replace("version=v4", "version=v2").replace("end of trees\n", "")
+    text = text.replace("feature_importances:", "feature importances:")
+    if not sized:
+        text = "\n".join(line for line in text.split("\n") if not line.startswith("tree_sizes"))
+    assert_text_same(text, np.array([*SPECIAL, 0.5])[:, None])
+
+
 # ---------------------------------------------------------------- objects and labels
 
 
