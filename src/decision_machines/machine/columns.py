@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvariantError
-from .arrays import frozen, namespace
+from .arrays import Part, frozen, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Rule(enum.IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class CategorySets:
+class CategorySets(Part):
     """The sets of the `Rule.MEMBER` columns, in the order of those columns.
 
     A category found in the set gives `answer` (-1: z = 0, the left of a test at 0.5;
@@ -106,7 +106,7 @@ class CategorySets:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class Columns(Part):
     """From the n_features raw features x to the n columns z.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,11 @@ def table_rows(X: Any, columns: Columns) -> Rows:
     """The rows of a table: columns matched by name, labels turned into their codes."""
     import narwhals as nw
 
+    if getattr(X, "ndim", 2) != 2:
+        raise InputError(
+            DOING, f"a {type(X).__name__}, of one dimension", "pass a table of all features"
+        )
+    _check_distinct(X)
     try:
         table = nw.from_native(X, eager_only=True)
     except TypeError:
@@ -43,6 +49,15 @@ def table_rows(X: Any, columns: Columns) -> Rows:
     if not np.isnan(columns.missing_value):
         x[x == columns.missing_value] = np.nan
     return Rows(len(x), lambda start, stop: x[start:stop])
+
+
+def _check_distinct(X: Any) -> None:
+    """Refuse columns given twice before anything else stumbles over them."""
+    is_pandas = type(X).__module__.startswith("pandas")
+    names = X.columns if is_pandas else getattr(X, "column_names", ())
+    twice = [name for name, n in Counter(map(str, names)).items() if n > 1]
+    if twice:
+        raise InputError(DOING, f"columns given twice: {_some(twice)}", "give every column once")
 
 
 def _with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
