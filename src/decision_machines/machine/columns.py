@@ -126,6 +126,8 @@ class Columns(Part):
     categories
         For a feature given as labels: feature → its labels; the label's position is x.
         A label not among them is -1, no label at all is NaN.
+    refuses_new_labels
+        Whether a label in a table that is not among the `categories` is an error instead.
     label_hash
         "catboost" where labels are matched by `labels.label_hash` of their text rather than by
         themselves; an integer among the `categories` is the hash of a label whose text the
@@ -158,6 +160,7 @@ class Columns(Part):
     table_categories: tuple[tuple, ...] | None = None
     encodes_arrays: bool = False
     label_hash: str = ""
+    refuses_new_labels: bool = False
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__

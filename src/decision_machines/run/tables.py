@@ -130,7 +130,10 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
     if labels is not None:
         if columns.label_hash:
             return hashed_positions(np.array([*series.to_list(), None], object)[:-1], labels)
-        return _codes(series, labels, columns.dtype)
+        codes = _codes(series, labels, columns.dtype)
+        if columns.refuses_new_labels and np.any(codes < 0):
+            raise _new_label(series.to_list()[int(np.argmax(codes < 0))], feature, columns)
+        return codes
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         name = repr(series.name) if columns.names is None else repr(columns.names[feature])
         raise InputError(
@@ -148,6 +151,15 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
         values = series.to_numpy()
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(columns.dtype)
+
+
+def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
+    name = f"{feature}" if columns.names is None else repr(columns.names[feature])
+    return InputError(
+        DOING,
+        f"column {name} holds {label!r}, a category that the model was not trained with",
+        f"use its categories, {_some(list(columns.categories[feature]))}, or None for none",
+    )
 
 
 def _codes(series: Any, labels: tuple, dtype: np.dtype) -> np.ndarray:
