@@ -27,7 +27,7 @@ def read_bagging_classifier(model: Any) -> DecisionMachine:
     require_fitted(model, "estimators_")
     members, features = _members(model)
     trees = member_trees(model, members, "classifier")
-    k = int(model.n_classes_)
+    k = len(model.classes_)
 
     def values(i: int, nodes: np.ndarray) -> np.ndarray:
         seen = np.asarray(members[i].classes_)

@@ -18,6 +18,8 @@ from .thresholds import at_most
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+MOST_FEATURES = 2**24
+
 
 def read_tree(model: Any) -> DecisionMachine:
     """The machine of a DecisionTree or ExtraTree, classifier or regressor."""
@@ -35,6 +37,7 @@ def read_forest(model: Any) -> DecisionMachine:
 def _read_trees(model: Any, trees: Sequence[Any], divisor: float) -> DecisionMachine:
     is_classifier = hasattr(model, "classes_")
     n_classes = np.atleast_1d(model.n_classes_).tolist() if is_classifier else None
+    _check_values(model, trees, n_classes)
     sizes = n_classes if n_classes is not None else [1] * model.n_outputs_
     groups = tuple(np.cumsum([0, *sizes]).tolist())
     output = Output(
@@ -51,6 +54,20 @@ def _read_trees(model: Any, trees: Sequence[Any], divisor: float) -> DecisionMac
         output,
         source_of(model),
     )
+
+
+def _check_values(model: Any, trees: Sequence[Any], n_classes: list[int] | None) -> None:
+    """The model must say of its outputs and classes what its trees say."""
+    said = (model.n_outputs_, 1 if n_classes is None else max(n_classes, default=0))
+    labels = [] if n_classes is None else [len(labels) for labels in _classes(model)]
+    held = {tree.value.shape[1:] for tree in trees if tree.node_count <= tree.capacity}
+    if not trees or held - {said} or (n_classes is not None and labels != n_classes):
+        raise ModelFormatError(
+            f"reading a {source_of(model)}",
+            f"{len(trees)} trees of (outputs, classes) {sorted(held)} in a model of {said} "
+            f"and {labels} labels",
+            "check that the model file is whole and unedited",
+        )
 
 
 def _classes(model: Any) -> tuple[np.ndarray, ...]:
@@ -170,7 +187,19 @@ def _widen(
 def columns_of(model: Any) -> Columns:
     """The columns of a scikit-learn model that casts to float32."""
     names = getattr(model, "feature_names_in_", None)
-    return Columns(model.n_features_in_, np.float32, names=None if names is None else tuple(names))
+    return Columns(n_features_of(model), np.float32, names=None if names is None else tuple(names))
+
+
+def n_features_of(model: Any) -> int:
+    """How many features the model reads; a number that no model has is refused, not allocated."""
+    n = model.n_features_in_
+    if not isinstance(n, (int, np.integer)) or not 0 < n <= MOST_FEATURES:
+        raise ModelFormatError(
+            f"reading a {source_of(model)}",
+            f"n_features_in_ = {n!r}",
+            f"check the model; we read up to {MOST_FEATURES} features",
+        )
+    return int(n)
 
 
 def source_of(model: Any) -> str:
