@@ -64,6 +64,19 @@ def margin_above(
     return output.classes[0][(margin[:, 0] > threshold).astype(np.intp)]
 
 
+def second_margin_above(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.0,
+    plain: float = 0.0,
+) -> Any:
+    """The second label where the second margin is above the threshold; 0 and 1 if `plain`."""
+    assert output.classes is not None
+    index = (margin[:, 1] > threshold).astype(np.int64)
+    return index if plain else output.classes[0][index]
+
+
 def margin_at_least(
     output: Output,
     margin: Float[np.ndarray, "m k"],
@@ -119,6 +132,7 @@ DECISIONS: dict[str, Callable[..., Any]] = {
     "argmax_margin": argmax_margin,
     "margin_above": margin_above,
     "margin_at_least": margin_at_least,
+    "second_margin_above": second_margin_above,
     "inlier": inlier,
     "above_each": above_each,
     "margin": margin,
