@@ -76,7 +76,7 @@ def _members(model: Any) -> tuple[list[Any], list[np.ndarray]]:
 
 
 def read_isolation_forest(model: Any) -> DecisionMachine:
-    """The margin is the mean depth over the depth expected; `score_samples` is -(2 ** -margin).
+    """The margin is the mean depth over the depth expected, the response `score_samples`.
 
     `predict` answers -1 where `score_samples` is below `offset_`, else +1.
     """
