@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from .hashed_labels import hashed_positions
 from .inputs import DOING, Rows
-from .labels import hashed_positions, position_of
+from .labels import position_of
 
 if TYPE_CHECKING:
     from ..machine import Columns
