@@ -27,7 +27,8 @@ MODES = {
 }
 MOST_CATEGORIES = 1 << 31
 EXACT_SETS_UP_TO = 30
-"""ONNX Runtime cuts the fraction off x where a set of version 5 has a value beyond this one."""
+"""ONNX Runtime cuts the fraction off x where a set of version 5 has a value beyond this, or
+below 0; otherwise x must be equal to a value."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def _sets(mode: np.ndarray, values: np.ndarray, doing: str) -> dict[int, tuple[f
         ends = np.append(ends, len(values))
     if len(nodes) != len(ends):
         refuse(doing, f"{len(ends)} membership sets for {len(nodes)} nodes of mode MEMBER")
-    starts = np.concatenate([[0], ends[:-1] + 1]).astype(int)
+    starts = np.concatenate([[0], ends + 1])[: len(ends)].astype(int)
     found = {
         int(node): tuple(values[a:b].tolist())
         for node, a, b in zip(nodes, starts, ends, strict=True)
@@ -321,7 +322,7 @@ def _split_equalities(
     for node, members in sets.items():
         if any(m != m or abs(m) == np.inf for m in members):
             refuse(doing, "a test of equality with a number that is not finite")
-        cut = node in graph.sets and max(members) > EXACT_SETS_UP_TO
+        cut = node in graph.sets and (max(members) > EXACT_SETS_UP_TO or min(members) < 0)
         as_columns = tuple(sorted({int(m) for m in members}))
         is_category = all(m == int(m) and 0 <= m < MOST_CATEGORIES for m in members)
         if cut and not is_category:
