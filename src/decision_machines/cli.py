@@ -81,18 +81,17 @@ def verify(
     from .explain import certify, explain_mismatch
     from .read import convert
     from .read.originals import open_original
-    from .run.files import read_matrix
+    from .run.files import read_table
 
     original = open_original(model, trust=trust)
     machine = convert(original)
+    rows = None if data is None else read_table(data)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("probing trees", total=machine.n_trees)
         certificate = certify(
-            machine, original, progress=lambda done, total: bar.update(task, completed=done)
+            machine, original, rows, progress=lambda done, total: bar.update(task, completed=done)
         )
-    report = None
-    if data is not None:
-        report = explain_mismatch(machine, original, read_matrix(data, machine))
+    report = None if rows is None else explain_mismatch(machine, original, rows)
     holds = certificate.holds and not report
     if as_json:
         found = {**vars(certificate), "holds": holds}

@@ -10,6 +10,9 @@ from ..oracles import Oracle, labels_of
 class CatBoostOracle(Oracle):
     """One tree at a time; category features are passed as the labels that our codes stand for."""
 
+    takes_no_label = False
+    keeps_labels = False
+
     @property
     def n_trees(self) -> int:
         return self.model.tree_count_
@@ -24,7 +27,7 @@ class CatBoostOracle(Oracle):
 
         table = pandas.DataFrame(X)
         for feature in categorical:
-            table[feature] = labels_of(X[:, feature], self.labels.get(feature, ()))
+            table[feature] = labels_of(X[:, feature], self.labels[feature])
         return catboost.Pool(table, cat_features=categorical)
 
     def leaves(self, X, tree):
