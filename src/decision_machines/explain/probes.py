@@ -116,14 +116,14 @@ class _Walker:
             self.rows.append(start)
             self.tests.append(-1)
             return
-        stack = [(0, start, {})]
+        stack: list[tuple[int, list[float], dict[int, list]]] = [(0, start, {})]
         while stack:
             j, row, above = stack.pop()
             self.reached[j] = True
             feature = self.feature[j]
             path = above.get(feature, [])
             values = self.probe_values(j)
-            seen = {-1: None, 1: None}
+            seen: dict[int, float | None] = {-1: None, 1: None}
             now = row[feature]
             for x in [now, *values]:
                 if not self._reaches(path, x):
@@ -141,9 +141,10 @@ class _Walker:
                     seen[side] = self._search(path, j, side)
             self.both_sides[j] = seen[-1] is not None and seen[1] is not None
             for side, child in zip((-1, 1), self.children[j], strict=True):
-                if child >= 0 and seen[side] is not None:
+                x_below = seen[side]
+                if child >= 0 and x_below is not None:
                     below = list(row)
-                    below[feature] = seen[side]
+                    below[feature] = x_below
                     stack.append(
                         (child - self.first, below, {**above, feature: [*path, (j, side)]})
                     )
