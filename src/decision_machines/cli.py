@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from .errors import DecisionMachinesError
 
@@ -102,9 +103,9 @@ def verify(
             found["rows that differ"] = report.rows.tolist()
         typer.echo(json.dumps(found, default=str))
     else:
-        console.print(str(certificate), style="green" if certificate else "red", highlight=False)
+        console.print(Text(str(certificate), "green" if certificate else "red"), soft_wrap=True)
         if report is not None:
-            console.print(str(report), style="red" if report else "green", highlight=False)
+            console.print(Text(str(report), "red" if report else "green"), soft_wrap=True)
     raise typer.Exit(0 if holds else 1)
 
 
@@ -133,7 +134,7 @@ def main() -> None:
     try:
         app()
     except DecisionMachinesError as error:
-        Console(stderr=True).print(f"[bold red]error[/] {error}", highlight=False, markup=True)
+        Console(stderr=True).print(Text.assemble(("error ", "bold red"), str(error)))
         sys.exit(2)
 
 
