@@ -784,3 +784,11 @@ def test_all_combinations_of_modes_and_missing_values_agree_on_deep_trees():
         values = np.array([0, 1, 2, 35, 1.5, -2, 7.25], np.float32)
         model = ensemble(r, modes=MODES, depth=6, n_features=2, tracks=tracks, values=values)
         assert_same(model, probes(read_onnx(model)))
+
+
+def test_two_weights_for_one_output_of_a_leaf_are_refused():
+    model = ensemble(np.random.default_rng(1), k=2, ids=(0, 1, 1))
+    with pytest.raises(dm.UnsupportedModelError, match="two weights"):
+        read_onnx(model)
+    with pytest.raises(dm.ModelFormatError, match="2 weights"):
+        read_onnx(ensemble(np.random.default_rng(1), ids=(0, 0)))

@@ -89,16 +89,17 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.maximum(above * x / below + SINGLE(0.5), SINGLE(0))
 
 
-SIGMOID_P = np.float32(
+SIGMOID_P = np.array(
     [
         4.37031012579801e-11,
         1.15627324459942e-07,
         6.08574864600143e-05,
         8.51377133304701e-03,
         2.48287947061529e-01,
-    ]
+    ],
+    SINGLE,
 )
-SIGMOID_Q = np.float32(
+SIGMOID_Q = np.array(
     [
         6.10247389755681e-13,
         5.76102136993427e-09,
@@ -106,7 +107,8 @@ SIGMOID_Q = np.float32(
         1.70198817374094e-03,
         1.16817656904453e-01,
         9.93151921023180e-01,
-    ]
+    ],
+    SINGLE,
 )
 
 
