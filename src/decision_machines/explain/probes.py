@@ -227,11 +227,13 @@ class _SetTable:
         self.answers = dict(zip(self.members, sets.answer[span].tolist(), strict=True))
         self.outside = int(sets.outside[which])
         self.lowest = -1.0 if sets.negative_fractions else 0.0
+        self.whole = sets.whole
 
     def __call__(self, x: float) -> float:
         if x != x:
             return x
         is_category = (x > self.lowest or x == 0.0) and x < 2.0**31
+        is_category = is_category and not (self.whole and x != int(x))
         answer = self.answers.get(int(x), self.outside) if is_category else self.outside
         return {-1: 0.0, 1: 1.0, 0: float("nan")}[answer]
 

@@ -178,8 +178,12 @@ def _found(outputs: list[Any], names: list[str], doing: str) -> Found:
         )
     label = labels[0] if labels else None
     scores = answers[0] if answers else (label.of_scores if label else None)
-    one = scores or label
-    if label is not None and label.of_scores is not None and label.of_scores.steps != scores.steps:
+    one: Any = scores or label
+    if (
+        label is not None
+        and label.of_scores is not None
+        and (scores is None or label.of_scores.steps != scores.steps)
+    ):
         raise UnsupportedModelError(
             doing,
             "labels that are chosen by other scores than those the graph gives",
@@ -241,7 +245,7 @@ def _trees(node: Any, given: list, doing: str) -> Any:
             len(attributes.integers("classlabels_int64s")),
         )
         return Label(node, features), Answer(node, features, n, np.float32)
-    dtype = np.float32
+    dtype: type[np.floating] = np.float32
     if node.op_type == "TreeEnsemble" and features.dtype == np.float64:
         dtype = np.float64
     return Answer(node, features, attributes.integer("n_targets", 1), dtype)
@@ -295,8 +299,9 @@ def _reshape(node: Any, given: list, doing: str) -> Any:
     shape = shape.reshape(-1).tolist()
     if isinstance(value, Label):
         return value if shape in ([-1], [-1, 1]) else None
-    width = {Answer: lambda: value.n_columns, Features: lambda: len(value.index)}.get(type(value))
-    return value if width is not None and shape == [-1, width()] else None
+    if isinstance(value, Answer):
+        return value if shape == [-1, value.n_columns] else None
+    return value if isinstance(value, Features) and shape == [-1, len(value.index)] else None
 
 
 def _arithmetic(by: str, reverse: str) -> Callable:

@@ -366,7 +366,7 @@ def _chains(graph: Graph, chains: dict[int, list[float]]) -> Graph:
     if not rows:
         return graph
     places, *columns = zip(*rows, strict=True)
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for key, column in zip(
         ("mode", "feature", "value", "yes", "no", "nan_is_yes", "name"), columns, strict=True
     ):

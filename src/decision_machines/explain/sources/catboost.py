@@ -25,9 +25,10 @@ class CatBoostOracle(Oracle):
             return catboost.Pool(X)
         import pandas
 
-        table = pandas.DataFrame(X)
+        names = self.model.feature_names_
+        table = pandas.DataFrame(X, columns=names)
         for feature in categorical:
-            table[feature] = labels_of(X[:, feature], self.labels[feature])
+            table[names[feature]] = labels_of(X[:, feature], self.labels.get(feature, {}))
         return catboost.Pool(table, cat_features=categorical)
 
     def leaves(self, X, tree):
