@@ -53,8 +53,8 @@ nb::tuple layout(In<int64_t, 1> left, In<int64_t, 1> right, In<int64_t, 1> node_
                           static_cast<int>(out.fault), out.fault_tree, out.fault_node);
 }
 
-// The callers of the functions below have checked that `children` and `test_start` make trees
-// (decision_machines.machine.structure); here only lengths are checked.
+// Below `check`, callers have proven that `children` and `test_start` make trees
+// by it (decision_machines.machine.structure); only lengths are checked again.
 int64_t trees_of(const In<int32_t, 2>& children, const In<int64_t, 1>& test_start) {
     require(children.shape(1) == 2 && test_start.shape(0) >= 1, "children must be (J, 2)");
     const int64_t n_trees = static_cast<int64_t>(test_start.shape(0)) - 1;
@@ -63,17 +63,23 @@ int64_t trees_of(const In<int32_t, 2>& children, const In<int64_t, 1>& test_star
     return n_trees;
 }
 
-void measure(In<int32_t, 2> children, In<int64_t, 1> test_start, Out<int32_t, 1> depth,
-             Out<int32_t, 1> first_leaf, Out<int32_t, 1> n_leaves, Out<int32_t, 1> leaf_depth) {
+nb::tuple check(In<int32_t, 2> children, In<int64_t, 1> test_start, Out<int32_t, 1> depth,
+                Out<int32_t, 1> first_leaf, Out<int32_t, 1> n_leaves, Out<int32_t, 1> leaf_depth) {
     const int64_t n_trees = trees_of(children, test_start);
     const size_t n_tests = children.shape(0);
+    require(test_start(0) == 0, "test_start does not begin at 0");
+    for (int64_t i = 0; i < n_trees; ++i)
+        require(test_start(i) <= test_start(i + 1), "test_start decreases");
     require(depth.shape(0) == n_tests && first_leaf.shape(0) == n_tests &&
                 n_leaves.shape(0) == n_tests && leaf_depth.shape(0) == n_tests + n_trees,
             "an output has the wrong length");
-    nb::gil_scoped_release release;
-    dm::measure(children.data(), test_start.data(), n_trees, depth.data(), first_leaf.data(),
-                n_leaves.data());
-    dm::leaf_depths(children.data(), test_start.data(), n_trees, depth.data(), leaf_depth.data());
+    dm::Breach found;
+    {
+        nb::gil_scoped_release release;
+        found = dm::check(children.data(), test_start.data(), n_trees, depth.data(),
+                          first_leaf.data(), n_leaves.data(), leaf_depth.data());
+    }
+    return nb::make_tuple(static_cast<int>(found.rule), found.test, found.side);
 }
 
 void templates(In<int32_t, 2> children, In<int64_t, 1> test_start, int64_t first, int64_t last,
@@ -106,8 +112,8 @@ void bind_engine(nb::module_& m);  // predict.cpp
 NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of decision_machines.";
     m.def("layout", &layout, "left"_a, "right"_a, "node_start"_a);
-    m.def("measure", &measure, "children"_a, "test_start"_a, "depth"_a, "first_leaf"_a,
-          "n_leaves"_a, "leaf_depth"_a);
+    m.def("check", &check, "children"_a, "test_start"_a, "depth"_a, "first_leaf"_a, "n_leaves"_a,
+          "leaf_depth"_a);
     m.def("templates", &templates, "children"_a, "test_start"_a, "first"_a, "last"_a, "indptr"_a,
           "indices"_a, "data"_a);
     m.def("template_product", &template_product, "children"_a, "h"_a, "p"_a);

@@ -1,8 +1,8 @@
 """Decision Machines: decision trees as matrices.
 
-A tree is four matrices: S selects a feature for each test, t holds thresholds, the ternary templates B
-say which answers each leaf asks for, V holds the leaves' values. The exit leaf is the one whose template
-matches h = sgn(S x - t): hard attention.
+A tree is four matrices: S selects a feature for each test, t holds thresholds, the ternary
+templates B say which answers each leaf asks for, V holds the leaves' values. The exit leaf is the
+one whose template matches h = sgn(S x - t): hard attention.
 
 >>> import decision_machines as dm
 >>> machine = dm.figure_one()
@@ -21,6 +21,7 @@ from .errors import (
     NotATreeError,
     UnsupportedModelError,
 )
+from .explain import certify, explain_mismatch
 from .machine import (
     CategorySets,
     Columns,
@@ -35,7 +36,7 @@ from .machine import (
     figure_one,
     tree_of_templates,
 )
-from .read import convert
+from .read import convert, load
 
 __version__ = "0.1.0"
 
@@ -54,10 +55,13 @@ __all__ = [
     "Rule",
     "Trees",
     "UnsupportedModelError",
+    "certify",
     "column_rank",
     "convert",
     "direct_sum",
     "exit_is_unique",
+    "explain_mismatch",
     "figure_one",
+    "load",
     "tree_of_templates",
 ]

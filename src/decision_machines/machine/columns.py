@@ -126,30 +126,48 @@ class Columns:
     categories
         For a feature given as labels: feature → its labels; the label's position is x.
         A label not among them is -1, no label at all is NaN.
+    label_hash
+        "catboost" where labels are matched by `labels.label_hash` of their text rather than by
+        themselves; an integer among the `categories` is the hash of a label whose text the
+        source does not keep.
+    table_categories
+        The labels of a table's categorical columns in the order of their features, where the
+        source says no more (LightGBM): the k-th such column has the k-th labels, and a label not
+        among them is NaN.
     absent
         What an entry absent from a sparse row is: 0.0, or NaN.
     missing_value
         A value read as NaN, besides NaN itself (the `missing=` of some libraries).
     integers_as
         The dtype that a NumPy array of integers passes through on its way to `dtype`.
+    encodes_arrays
+        Whether the entries of an array, too, are labels to be looked up in `categories`, as a
+        table's always are; else an array already holds the positions.
     """
 
     n_features: int
     dtype: Any = np.float64
-    feature: Int[np.ndarray, "n"] = None  # type: ignore[assignment]
-    rule: Int[np.ndarray, "n"] = None  # type: ignore[assignment]
+    feature: Int[np.ndarray, "n"] | Any = None
+    rule: Int[np.ndarray, "n"] | Any = None
     names: tuple[str, ...] | None = None
     sets: CategorySets | None = None
     categories: Mapping[int, tuple] = field(default_factory=dict)
     absent: float = 0.0
     missing_value: float = float("nan")
     integers_as: Any = None
+    table_categories: tuple[tuple, ...] | None = None
+    encodes_arrays: bool = False
+    label_hash: str = ""
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "n_features", int(self.n_features))
         set_(self, "dtype", np.dtype(self.dtype))
-        set_(self, "integers_as", np.dtype(self.dtype if self.integers_as is None else self.integers_as))
+        set_(
+            self,
+            "integers_as",
+            np.dtype(self.dtype if self.integers_as is None else self.integers_as),
+        )
         if self.feature is None:
             set_(self, "feature", np.arange(self.n_features))
         if self.rule is None:
@@ -180,6 +198,10 @@ class Columns:
                 "columns read existing features",
                 f"a column reads a feature outside 0..{self.n_features - 1}",
                 "correct columns.feature or columns.n_features",
+            )
+        if self.label_hash not in ("", "catboost"):
+            raise InvariantError(
+                "known label hash", f"label_hash = {self.label_hash!r}", "use '' or 'catboost'"
             )
         if np.any(self.rule > max(Rule)):
             raise InvariantError("known rules", "an unknown column rule", "use a value of Rule")
@@ -223,6 +245,7 @@ class Columns:
             elif rule == Rule.ZERO_AS_NAN:
                 column = xp.where(xp.abs(column) <= ZERO, nan, column)
             elif rule == Rule.MEMBER:
+                assert self.sets is not None
                 column = self.sets.look_up(n_member, column)
                 n_member += 1
             z.append(column)

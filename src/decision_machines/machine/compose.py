@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError
-from .columns import CategorySets, Columns
+from .columns import CategorySets, Columns, Rule
 from .machine import DecisionMachine
 from .trees import Trees
 
@@ -38,12 +38,12 @@ def direct_sum(
     2.5
     """
     machines = list(machines)
-    weights = [1.0] * len(machines) if weights is None else [float(w) for w in weights]
+    weights = _weights(weights, len(machines))
     _check_compatible(machines, weights)
     first = machines[0]
     n_tests = np.cumsum([0] + [m.n_tests for m in machines])
     n_leaves = np.cumsum([0] + [m.n_leaves for m in machines])
-    n_columns = np.cumsum([0] + [len(m.columns) for m in machines])
+    columns, at = _join_columns(machines)
     children = [
         np.where(m.children >= 0, m.children + a, m.children - b)
         for m, a, b in zip(machines, n_tests, n_leaves, strict=False)
@@ -54,10 +54,12 @@ def direct_sum(
     V = [_values(m, w, is_narrow).astype(dtype) for m, w in zip(machines, weights, strict=True)]
     feeds = [m.trees.feeds if is_narrow else np.full(m.n_trees, -1) for m in machines]
     if any(m.is_oblique for m in machines):
-        selection = sp.block_diag([m.S for m in machines], format="csr")
+        selection = sp.vstack(
+            [_widened(m.S, where, len(columns)) for m, where in zip(machines, at, strict=True)]
+        )
     else:
         selection = np.concatenate(
-            [m.selection + c for m, c in zip(machines, n_columns, strict=False)]
+            [where[m.selection] for m, where in zip(machines, at, strict=True)]
         )
     base = sum(
         (
@@ -68,7 +70,7 @@ def direct_sum(
     )
     output_dtype = np.result_type(*(m.output.dtype for m in machines))
     return DecisionMachine(
-        columns=_stack(machines),
+        columns=columns,
         selection=selection,
         t=np.concatenate([m.t for m in machines]),
         missing=np.concatenate([m.missing for m in machines]),
@@ -85,6 +87,15 @@ def direct_sum(
         ),
         source=f"direct sum of {len(machines)} machines",
     )
+
+
+def _weights(weights: Sequence[float] | None, n: int) -> list[float]:
+    try:
+        return [1.0] * n if weights is None else [float(w) for w in weights]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "summing machines", f"a weight that is no number ({error})", "give numbers as weights"
+        ) from None
 
 
 def _check_compatible(machines: list[DecisionMachine], weights: list[float]) -> None:
@@ -109,11 +120,18 @@ def _check_compatible(machines: list[DecisionMachine], weights: list[float]) -> 
                     f"machine {i} reads its data otherwise: {name} is {b!r}, not {a!r}",
                     "sum machines that read the same features in the same dtype",
                 )
-        if m.linear is not None or m.output.aggregate != "sum":
+        if m.linear is not None:
+            refuse(f"machine {i} has linear leaves", "sum machines whose leaves are constants")
+        if m.output.aggregate != "sum":
             refuse(
-                f"machine {i} has linear leaves or takes the {m.output.aggregate} of its trees",
-                "sum machines whose leaves are constants and whose trees are summed",
+                f"machine {i} takes the {m.output.aggregate} of its trees",
+                "sum machines whose trees are summed",
             )
+
+
+def _widened(S: sp.csr_array, where: np.ndarray, n_columns: int) -> sp.csr_array:
+    """S over more columns, its own standing at `where`."""
+    return sp.csr_array((S.data, where[S.indices], S.indptr), shape=(S.shape[0], n_columns))
 
 
 def _scale(machine: DecisionMachine, weight: float) -> float:
@@ -129,8 +147,8 @@ def _values(machine: DecisionMachine, weight: float, is_narrow: bool) -> np.ndar
     return wide
 
 
-def _stack(machines: list[DecisionMachine]) -> Columns:
-    """The columns of all machines, one after the other."""
+def _join_columns(machines: list[DecisionMachine]) -> tuple[Columns, list[np.ndarray]]:
+    """The columns of all machines, equal ones once, and where each machine's columns are there."""
     parts = [m.columns for m in machines]
     sets = [c.sets for c in parts if c.sets is not None]
     if any(s.negative_fractions != sets[0].negative_fractions for s in sets):
@@ -139,17 +157,43 @@ def _stack(machines: list[DecisionMachine]) -> Columns:
             "some read -0.5 as category 0 and others as no category",
             "sum machines of one library",
         )
-    members = np.cumsum([0] + [len(s.members) for s in sets])
-    joined = CategorySets(
-        np.concatenate([*(s.start[:-1] + a for s, a in zip(sets, members, strict=False)), members[-1:]]),
-        np.concatenate([s.members for s in sets]),
-        np.concatenate([s.answer for s in sets]),
-        np.concatenate([s.outside for s in sets]),
-        sets[0].negative_fractions,
-    ) if sets else None
-    return replace(
+    place: dict[tuple, int] = {}
+    at = [
+        np.array([place.setdefault(key, len(place)) for key in _keys(c)], np.int32) for c in parts
+    ]
+    members = [key[2:] for key in place if key[1] == Rule.MEMBER]
+    joined = None
+    if members:
+        joined = CategorySets(
+            np.cumsum([0] + [len(which) for which, _, _ in members]),
+            np.concatenate([which for which, _, _ in members]),
+            np.concatenate([answer for _, answer, _ in members]),
+            np.array([outside for _, _, outside in members]),
+            sets[0].negative_fractions,
+        )
+    columns = replace(
         parts[0],
-        feature=np.concatenate([c.feature for c in parts]),
-        rule=np.concatenate([c.rule for c in parts]),
+        feature=np.array([key[0] for key in place], np.int32),
+        rule=np.array([key[1] for key in place], np.uint8),
         sets=joined,
     )
+    return columns, at
+
+
+def _keys(columns: Columns) -> list[tuple]:
+    """What makes each column itself: feature, rule and, for a member column, its set."""
+    keys: list[tuple] = []
+    n_member = 0
+    for feature, rule in zip(columns.feature.tolist(), columns.rule.tolist(), strict=True):
+        key: tuple = (feature, rule)
+        if rule == Rule.MEMBER:
+            assert columns.sets is not None
+            span = slice(*columns.sets.start[n_member : n_member + 2].tolist())
+            key += (
+                tuple(columns.sets.members[span].tolist()),
+                tuple(columns.sets.answer[span].tolist()),
+                int(columns.sets.outside[n_member]),
+            )
+            n_member += 1
+        keys.append(key)
+    return keys

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvariantError
-from .arrays import frozen
+from .arrays import Part, frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
 @dataclass(frozen=True, eq=False)
-class LinearLeaves:
+class LinearLeaves(Part):
     """Leaf i answers intercept[i] + the sum of coefficient · x, added term by term in this order.
 
     Where any x that the leaf reads is NaN, it answers its row of V instead. The features are

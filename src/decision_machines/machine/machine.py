@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError, InvariantError
-from .arrays import frozen
+from .arrays import Part, frozen
 from .columns import Columns
 from .linear import LinearLeaves
 from .output import Output
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecisionMachine:
+class DecisionMachine(Part):
     """A decision tree or forest as matrices: h = sgn(S z - t), and the leaf whose template is h.
 
     Paper: Eq. `result`, Eq. `tree`, Eq. `forest`. Frozen: the arrays are read-only and every
@@ -75,6 +75,7 @@ class DecisionMachine:
     output: Output
     linear: LinearLeaves | None = None
     source: str = ""
+    structure: Structure = field(init=False)
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -89,9 +90,6 @@ class DecisionMachine:
         self._check_shapes()
         set_(self, "structure", check_structure(self.children, self.trees))
 
-    if TYPE_CHECKING:
-        structure: Structure
-
     def _check_shapes(self) -> None:
         n_tests, n_columns = self.trees.n_tests, len(self.columns)
         if self.is_oblique:
@@ -101,8 +99,14 @@ class DecisionMachine:
                     f"S of shape {self.selection.shape}, {n_tests} tests, {n_columns} columns",
                     "give weights of every test for the columns that it reads",
                 )
+            if not np.all(np.isfinite(self.selection.data)):
+                raise InvariantError(
+                    "weights are finite",
+                    "S has a weight that is NaN or infinite",
+                    "mend the weight",
+                )
         elif self.selection.shape != (n_tests,) or (
-            n_tests and not (0 <= self.selection.min() and self.selection.max() < n_columns)
+            n_tests and not (self.selection.min() >= 0 and self.selection.max() < n_columns)
         ):
             raise InvariantError(
                 "every test reads one column",
@@ -154,6 +158,13 @@ class DecisionMachine:
                 "trees are all narrow or all wide",
                 "some trees feed one output and others all",
                 "widen V to all outputs, or give each tree one output",
+            )
+        weights = self.output.weights
+        if weights is not None and weights.shape != (self.n_trees,):
+            raise InvariantError(
+                "a weight for each tree",
+                f"output.weights of shape {weights.shape} for {self.n_trees} trees",
+                "give one weight for each tree, or none",
             )
         if self.linear is not None and (
             self.linear.intercept.shape != self.V.shape
@@ -235,7 +246,11 @@ class DecisionMachine:
         """Bytes held by the machine's arrays."""
         selection = self.selection
         held = [self.t, self.missing, self.children, self.V, self.trees.test_start]
-        held += [selection.data, selection.indices, selection.indptr] if self.is_oblique else [selection]
+        held += (
+            [selection.data, selection.indices, selection.indptr]
+            if self.is_oblique
+            else [selection]
+        )
         held += [ids for ids in (self.trees.test_ids, self.trees.leaf_ids) if ids is not None]
         held += list(vars(self.structure).values())
         return sum(array.nbytes for array in held)
@@ -256,12 +271,12 @@ class DecisionMachine:
     # ------------------------------------------------------------------ parts of a machine
 
     def tree(self, i: int) -> DecisionMachine:
-        """Tree i as a machine of its own: base scores 0, no average.
+        """Tree i as a machine of its own: base scores 0, no average, no scale.
 
         Its margin is what the tree adds to the sum.
         """
-        if not -self.n_trees <= i < self.n_trees:
-            raise self._no_tree(f"tree {i}")
+        if not isinstance(i, (int, np.integer)) or not -self.n_trees <= i < self.n_trees:
+            raise self._no_tree(f"tree {i!r}")
         return replace(self._keep(np.array([i % self.n_trees])), output=_alone(self.output))
 
     def mask(self, trees: Iterable[int]) -> DecisionMachine:
@@ -285,9 +300,10 @@ class DecisionMachine:
 
         Paper: "the subtree is associated with the sub-matrix of the template matrix".
         """
-        if not -self.n_leaves <= node < self.n_tests:
+        is_number = isinstance(node, (int, np.integer))
+        if not is_number or not -self.n_leaves <= node < self.n_tests:
             raise InputError(
-                f"taking the subtree at node {node}",
+                f"taking the subtree at node {node!r}",
                 f"tests are 0..{self.n_tests - 1} and leaves ~0..~{self.n_leaves - 1}",
                 "name one of these",
             )
@@ -305,7 +321,7 @@ class DecisionMachine:
             )
             tests, leaves = own[is_below], np.arange(low, high)
         trees = Trees(
-            [0, len(tests)],
+            np.array([0, len(tests)]),
             self.trees.feeds[[tree]],
             None if self.trees.test_ids is None else self.trees.test_ids[tests],
             None if self.trees.leaf_ids is None else self.trees.leaf_ids[leaves],
@@ -322,7 +338,9 @@ class DecisionMachine:
             else replace(self.output, weights=self.output.weights[trees]),
         )
 
-    def _take(self, tests: np.ndarray, leaves: np.ndarray, trees: Trees, **changes) -> DecisionMachine:
+    def _take(
+        self, tests: np.ndarray, leaves: np.ndarray, trees: Trees, **changes
+    ) -> DecisionMachine:
         """The machine of these tests and leaves, given in ascending order."""
         children = self.children[tests]
         is_test = children >= 0
@@ -345,7 +363,7 @@ class DecisionMachine:
         )
 
     def _tree_numbers(self, trees: Iterable[int]) -> np.ndarray:
-        numbers = np.atleast_1d(np.asarray(list(trees) if np.ndim(trees) else trees))
+        numbers = np.asarray(trees if isinstance(trees, np.ndarray) else list(trees))
         if numbers.size and (
             numbers.dtype.kind not in "iu"
             or np.any((numbers < -self.n_trees) | (numbers >= self.n_trees))
@@ -355,15 +373,14 @@ class DecisionMachine:
 
     def _no_tree(self, found: str) -> InputError:
         return InputError(
-            "choosing trees", f"{found} of {self.n_trees}", f"use numbers from 0 to {self.n_trees - 1}"
+            "choosing trees",
+            f"{found} of {self.n_trees}",
+            f"use numbers from 0 to {self.n_trees - 1}",
         )
 
     def equals(self, other: DecisionMachine) -> bool:
         """Whether both hold the same arrays, bit for bit (`source` is left aside)."""
         return isinstance(other, DecisionMachine) and _same(self, other)
-
-    def __reduce__(self):
-        return DecisionMachine, tuple(getattr(self, f.name) for f in fields(self))
 
     # ------------------------------------------------------------------ verbs done by other rooms
 
@@ -391,9 +408,35 @@ class DecisionMachine:
         """(m, k) sums of leaf values before the link, in the source's own dtype and order."""
         return _room("run").margin(self, X, n_threads=n_threads, engine=engine)
 
+    def response(self, X, *, n_threads: int | None = None, engine: str = "auto"):
+        """(m, r) margins through the link: probabilities, rates, scores, before any decision."""
+        return _room("run").response(self, X, n_threads=n_threads, engine=engine)
+
+    def features(self, X, *, dtype=None):
+        """(m, n_features) X as the machine reads it: numbers, labels as codes, nothing as NaN.
+
+        Parameters
+        ----------
+        dtype
+            Of the result; the columns' own by default, to which every x is cast.
+        """
+        return _room("run").features(self, X, dtype=dtype)
+
     def apply(self, X, *, n_threads: int | None = None, engine: str = "auto"):
         """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
         return _room("run").apply(self, X, n_threads=n_threads, engine=engine)
+
+    def source_leaves(self, X, *, n_threads: int | None = None, engine: str = "auto"):
+        """(m, n_trees) exit leaf of every tree, under the number that the source gives it."""
+        leaf_ids = self.trees.leaf_ids
+        if leaf_ids is None:
+            raise InputError(
+                "naming leaves as the source does",
+                f"the machine ({self.source or 'of unknown source'}) has no names for its leaves",
+                "use apply, which counts them from left to right",
+            )
+        found = self.apply(X, n_threads=n_threads, engine=engine)
+        return leaf_ids[found + self.trees.leaf_start[:-1]]
 
     def plot_templates(self, ax=None, *, trees=None):
         """Draw the template matrix B (extra `plot`); returns the matplotlib axes."""
@@ -415,12 +458,21 @@ def _frozen_weights(S, dtype) -> sp.csr_array:
 
 
 def _alone(output: Output) -> Output:
-    """The output of one tree of a machine: nothing added to it, nothing averaged."""
-    return replace(output, base=np.zeros_like(output.base), divisor=1.0, aggregate="sum", weights=None)
+    """The output of one tree of a machine: nothing added to it, averaged or scaled."""
+    return replace(
+        output,
+        base=np.zeros_like(output.base),
+        divisor=1.0,
+        scale=1.0,
+        aggregate="sum",
+        weights=None,
+    )
 
 
 def _same(a: Any, b: Any) -> bool:
     """Equality of two values of a machine, arrays compared by dtype, shape and bits."""
+    if a is None or b is None:
+        return a is b
     if isinstance(a, np.ndarray):
         same = isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
         return same and (a.tobytes() == b.tobytes() if a.dtype != object else list(a) == list(b))
@@ -428,11 +480,11 @@ def _same(a: Any, b: Any) -> bool:
         return sp.issparse(b) and all(
             _same(getattr(a, name), getattr(b, name)) for name in ("data", "indices", "indptr")
         )
-    if isinstance(a, (Columns, Trees, Output, LinearLeaves, DecisionMachine)) or hasattr(
-        a, "__dataclass_fields__"
-    ):
+    if is_dataclass(a):
         return type(a) is type(b) and all(
-            _same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a) if f.name != "source"
+            _same(getattr(a, f.name), getattr(b, f.name))
+            for f in fields(a)
+            if f.name not in ("source", "structure")
         )
     if isinstance(a, tuple):
         return isinstance(b, tuple) and len(a) == len(b) and all(map(_same, a, b))

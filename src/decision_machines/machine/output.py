@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvariantError
-from .arrays import frozen
+from .arrays import Part, frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
 @dataclass(frozen=True, eq=False)
-class Output:
+class Output(Part):
     """How k sums of leaf values become margins, probabilities and answers.
 
     The steps, all in `dtype` and in this order:
@@ -57,7 +57,7 @@ class Output:
     decision: str = "response"
     decision_params: tuple[float, ...] = ()
     classes: tuple[np.ndarray, ...] | None = None
-    groups: tuple[int, ...] = None  # type: ignore[assignment]
+    groups: tuple[int, ...] | Any = None
     squeeze: bool = True
 
     def __post_init__(self) -> None:
@@ -66,6 +66,12 @@ class Output:
         set_(self, "base", frozen(self.base, self.dtype, "output.base"))
         if self.weights is not None:
             set_(self, "weights", frozen(self.weights, np.float64, "output.weights"))
+        if self.base.ndim != 1:
+            raise InvariantError(
+                "a base score for each output",
+                f"base of {self.base.ndim} dimensions",
+                "give base as a vector: one base score for each output",
+            )
         if self.groups is None:
             set_(self, "groups", (0, len(self)))
         set_(self, "groups", tuple(int(g) for g in self.groups))
@@ -74,11 +80,11 @@ class Output:
         self._check()
 
     def _check(self) -> None:
-        if self.base.ndim != 1 or self.dtype not in (np.float32, np.float64):
+        if self.dtype not in (np.float32, np.float64):
             raise InvariantError(
                 "outputs are summed in one dtype",
-                f"base of shape {self.base.shape} and dtype {self.dtype}",
-                "give one base score for each output, and float32 or float64",
+                f"dtype {self.dtype}",
+                "sum in float32 or float64",
             )
         if self.aggregate not in ("sum", "min", "max", "median"):
             raise InvariantError(

@@ -44,73 +44,49 @@ def check_structure(children: Int[np.ndarray, "J 2"], trees: Trees) -> Structure
             f"{len(children)} rows of children for {trees.n_tests} tests",
             "give a left and a right child for each test",
         )
-    tree = trees.of_test
-    parent = np.arange(len(children))
-    is_test = children >= 0
-    leaf_start = trees.leaf_start
-    for side, word in enumerate(("left", "right")):
-        child = children[:, side]
-        low = np.where(is_test[:, side], parent + 1, leaf_start[tree])
-        high = np.where(is_test[:, side], trees.test_start[tree + 1], leaf_start[tree + 1])
-        number = np.where(is_test[:, side], child, ~child)
-        wrong = (number < low) | (number >= high)
-        if np.any(wrong):
-            j = int(np.argmax(wrong))
-            kind = "test" if is_test[j, side] else "leaf"
-            raise InvariantError(
-                "children come after their parent, in its own tree",
-                f"the {word} child of test {j} (tree {tree[j]}) is {kind} {number[j]}, "
-                f"not one of {low[j]}..{high[j] - 1}",
-                "number tests parents first, and write leaf i as ~i",
-            )
-    tests = children[is_test]
-    parents_of_test = np.bincount(tests, minlength=len(children))
-    expected = np.ones(len(children), dtype=np.int64)
-    roots = trees.test_start[:-1][np.diff(trees.test_start) > 0]
-    expected[roots] = 0
-    _each_once("test", parents_of_test, expected)
-    parents_of_leaf = np.bincount(~children[~is_test], minlength=trees.n_leaves)
-    expected = np.ones(trees.n_leaves, dtype=np.int64)
-    expected[leaf_start[:-1][np.diff(trees.test_start) == 0]] = 0
-    _each_once("leaf", parents_of_leaf, expected)
-    found = Structure(
-        *(np.empty(trees.n_tests, np.int32) for _ in range(3)),
-        np.empty(trees.n_leaves, np.int32),
-    )
-    _native.measure(
+    empty = [np.empty(trees.n_tests, np.int32) for _ in range(3)]
+    found = Structure(empty[0], empty[1], empty[2], np.empty(trees.n_leaves, np.int32))
+    rule, test, side = _native.check(
         children, trees.test_start, found.depth, found.first_leaf, found.n_leaves, found.leaf_depth
     )
-    _check_left_to_right(children, found)
+    if rule:
+        raise _breach(rule, test, side, children, trees)
     for array in vars(found).values():
         array.flags.writeable = False
     return found
 
 
-def _each_once(kind: str, parents: np.ndarray, expected: np.ndarray) -> None:
-    wrong = parents != expected
-    if np.any(wrong):
-        j = int(np.argmax(wrong))
-        raise InvariantError(
+def _breach(rule: int, test: int, side: int, children: np.ndarray, trees: Trees) -> InvariantError:
+    """The rule broken, in words; `side` -1 and -2 mean a test and a leaf without a parent."""
+    if side < 0:
+        return InvariantError(
             "every node has one parent",
-            f"{kind} {j} is the child of {parents[j]} tests where {expected[j]} is right",
+            f"{'test' if side == -1 else 'leaf'} {test} is the child of no test",
             "make every test but the root, and every leaf, the child of exactly one test",
         )
-
-
-def _check_left_to_right(children: np.ndarray, found: Structure) -> None:
-    left, right = children[:, 0], children[:, 1]
-    below_left = np.where(left >= 0, found.n_leaves[np.maximum(left, 0)], 1)
-    wrong = ((left < 0) & (~left != found.first_leaf)) | (
-        (right < 0) & (~right != found.first_leaf + below_left)
-    )
-    if np.any(wrong):
-        j = int(np.argmax(wrong))
-        raise InvariantError(
-            "leaves count from left to right",
-            f"the children of test {j} are {children[j].tolist()}, but the leaves below it start "
-            f"at leaf {found.first_leaf[j]}",
-            "number the leaves of each tree from left to right (and V's rows with them)",
+    child = int(children[test, side])
+    which = f"test {child}" if child >= 0 else f"leaf {~child}"
+    found = f"{which}, the {('left', 'right')[side]} child of test {test}"
+    if rule == 1:
+        tree = int(trees.of_test[test])
+        tests, leaves = trees.tests(tree), trees.leaves(tree)
+        return InvariantError(
+            "children come after their parent, in its own tree",
+            f"{found}, is no test of {test + 1}..{tests.stop - 1} and no leaf of "
+            f"{leaves.start}..{leaves.stop - 1} (tree {tree})",
+            "number tests parents first, and write leaf i as ~i",
         )
+    if rule == 2:
+        return InvariantError(
+            "every node has one parent",
+            f"{found}, is the child of another test too",
+            "make every test but the root, and every leaf, the child of exactly one test",
+        )
+    return InvariantError(
+        "leaves count from left to right",
+        f"{found}, is out of its place",
+        "number the leaves of each tree from left to right (and V's rows with them)",
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,7 @@ def tree_of_templates(B) -> tuple[Int[np.ndarray, "J 2"], Int[np.ndarray, "J"]]:
     low, middle, high = _spans(rows, columns, signs, n_tests)
     order = _parents_first(low, high)
     low, middle, high = low[order], middle[order], high[order]
-    test_of = {}
+    test_of: dict[tuple[int, int], int] = {}
     for j, span in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
         if span in test_of:
             _refuse(
@@ -198,9 +198,7 @@ def _check_distinct(rows, columns, signs, n_leaves, n_tests):
     for i, (a, b) in enumerate(itertools.pairwise(B.indptr)):
         other = seen.setdefault(B.indices[a:b].tobytes() + B.data[a:b].tobytes(), i)
         if other != i:
-            _refuse(
-                f"rows {other} and {i} are duplicates", "every leaf has a template of its own"
-            )
+            _refuse(f"rows {other} and {i} are duplicates", "every leaf has a template of its own")
 
 
 def _parents_first(low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -80,9 +80,13 @@ def exit_is_unique(machine: DecisionMachine) -> Bool[np.ndarray, "T"]:
 
 def _blocks(machine: DecisionMachine) -> Iterator[tuple[np.ndarray, csr_array]]:
     """The templates of a few trees at a time."""
-    entries = np.add.reduceat(
-        machine.structure.leaf_depth.astype(np.int64), machine.trees.leaf_start[:-1]
-    ) if machine.n_trees else np.empty(0, np.int64)
+    entries = (
+        np.add.reduceat(
+            machine.structure.leaf_depth.astype(np.int64), machine.trees.leaf_start[:-1]
+        )
+        if machine.n_trees
+        else np.empty(0, np.int64)
+    )
     first = 0
     while first < machine.n_trees:
         last, held = first, 0

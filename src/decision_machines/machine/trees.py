@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvariantError
-from .arrays import frozen
+from .arrays import Part, frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -18,7 +18,7 @@ ALL_OUTPUTS = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Trees:
+class Trees(Part):
     """Where each tree's tests start; its leaves follow, for a tree has one leaf more than tests.
 
     Parameters
@@ -32,7 +32,7 @@ class Trees:
     """
 
     test_start: Int[np.ndarray, "T+1"]
-    feeds: Int[np.ndarray, "T"] = None  # type: ignore[assignment]
+    feeds: Int[np.ndarray, "T"] | Any = None
     test_ids: Int[np.ndarray, "J"] | None = None
     leaf_ids: Int[np.ndarray, "L"] | None = None
 

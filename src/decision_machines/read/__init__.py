@@ -6,16 +6,24 @@ One file for each library. A field that changes a prediction is read or refused,
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UnsupportedModelError
+from ..errors import DecisionMachinesError, InputError, InvariantError, UnsupportedModelError
 from ..machine import DecisionMachine
+from .files import broken, read_content, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__all__ = ["READERS", "convert", "load", "reader_of"]
+
 READERS: dict[str, tuple[str, str]] = {
+    "catboost": ("catboost", "read_catboost"),
     "sklearn": ("sklearn", "read_sklearn"),
+    "xgboost": ("xgboost", "read_xgboost"),
+    "lightgbm": ("lightgbm", "read_lightgbm"),
+    "onnx": ("onnx", "read_onnx"),
 }
 """The package that a model's class comes from → the file of this room and its function."""
 
@@ -26,7 +34,8 @@ def convert(model: Any) -> DecisionMachine:
     Parameters
     ----------
     model
-        A fitted tree model of a supported library. A machine is returned as it is.
+        A fitted tree model of a supported library, or the content of a model file as bytes or
+        text. A machine is returned as it is.
 
     Examples
     --------
@@ -35,11 +44,60 @@ def convert(model: Any) -> DecisionMachine:
     >>> X, y = load_iris(return_X_y=True)
     >>> model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
     >>> convert(model)
-    DecisionMachine(1 tree, 3 leaves, depth 2, 4 features, 3 outputs; scikit-learn DecisionTreeClassifier)
+    DecisionMachine(1 tree, 3 leaves, depth 2, 4 features, 3 outputs;
+    scikit-learn DecisionTreeClassifier)
     """
     if isinstance(model, DecisionMachine):
         return model
+    if isinstance(model, os.PathLike):
+        raise InputError("converting a model", f"a path, {model}", f"use dm.load({str(model)!r})")
+    if isinstance(model, (bytes, bytearray, memoryview, str)):
+        return _of_content(lambda: convert(read_content(_as_bytes(model))), "a model's content")
     return reader_of(model)(model)
+
+
+def load(path: str | os.PathLike, *, trust: bool = False) -> DecisionMachine:
+    """The machine of a model file, told apart by its content, never by its name.
+
+    Parameters
+    ----------
+    path
+        A file of XGBoost (JSON or UBJSON), LightGBM (text), CatBoost (cbm or JSON), ONNX, or
+        scikit-learn models (skops, pickle, joblib).
+    trust
+        A pickle or joblib file runs whatever code its writer put in it, merely by being read.
+        Such a file is refused unless this is True.
+
+    Raises
+    ------
+    InputError
+        Where there is no such file, or it is a pickle and `trust` is False.
+    ModelFormatError
+        Where the file is of no kind we know, or truncated, or edited.
+    """
+    return _of_content(lambda: convert(read_file(path, trust=trust)), str(path))
+
+
+def _of_content(read: Callable[[], DecisionMachine], source: str) -> DecisionMachine:
+    """What `read` gives; whatever goes wrong in it, the content is at fault."""
+    try:
+        return read()
+    except InvariantError as error:
+        raise broken(source, error.found) from error
+    except DecisionMachinesError:
+        raise
+    except Exception as error:
+        raise broken(source, f"{type(error).__name__}: {error}") from error
+
+
+def _as_bytes(content: Any) -> bytes:
+    if isinstance(content, str):
+        if len(content) < 4096 and "\n" not in content and os.path.exists(content):
+            raise InputError(
+                "converting a model", f"text that names a file, {content!r}", "use dm.load"
+            )
+        return content.encode()
+    return bytes(content)
 
 
 def reader_of(model: Any) -> Callable[[Any], DecisionMachine]:

@@ -1,155 +1,151 @@
-"""scikit-learn's trees and forests.
+"""scikit-learn's tree models: which reader reads which class, and what is left to the user.
 
-X is cast to float32, thresholds are float64, x ≤ t goes left, NaN goes where the node says. A forest
-sums its trees' values in float64, in order, and divides by their number.
+A search that has found its best estimator is read as that estimator, and a pipeline whose steps
+before the last do nothing as its last step. Classes that answer with something other than a sum of
+trees are refused, with what to do instead.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import InputError, UnsupportedModelError
-from ..machine import Columns, DecisionMachine, Output, Trees, layout
-from .thresholds import at_most
+from . import convert
+from .sklearn_bagging import (
+    read_bagging_classifier,
+    read_bagging_regressor,
+    read_isolation_forest,
+)
+from .sklearn_boosting import (
+    read_adaboost_classifier,
+    read_adaboost_regressor,
+    read_gradient_boosting,
+)
+from .sklearn_hist import read_hist_gradient_boosting
+from .sklearn_trees import overrides, read_forest, read_tree, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+
+    from ..machine import DecisionMachine
 
 
 def read_sklearn(model: Any) -> DecisionMachine:
     """The machine of a fitted scikit-learn model."""
+    if isinstance(model, type):
+        raise InputError(
+            "reading a scikit-learn model",
+            f"the class {model.__name__} itself",
+            "pass a fitted object of it",
+        )
     for cls in type(model).__mro__:
-        reader = READERS.get(cls.__name__)
-        if reader is not None and cls.__module__.startswith("sklearn."):
-            return reader(model)
+        if cls.__module__.split(".")[0] != "sklearn":
+            continue
+        if cls.__name__ in READERS:
+            _refuse_overrides(model, cls)
+            return READERS[cls.__name__](model)
+        if cls.__name__ in INSTEAD:
+            raise UnsupportedModelError(f"reading a {source_of(model)}", *INSTEAD[cls.__name__])
     raise UnsupportedModelError(
-        f"reading a scikit-learn {type(model).__name__}",
+        f"reading a {source_of(model)}",
         "it is not one of the tree models we read",
         f"convert one of {', '.join(sorted(READERS))}",
     )
 
 
-def _read_tree(model: Any) -> DecisionMachine:
-    _require_fitted(model, "tree_")
-    return _read_trees(model, [model.tree_], divisor=1.0)
-
-
-def _read_forest(model: Any) -> DecisionMachine:
-    _require_fitted(model, "estimators_")
-    trees = [estimator.tree_ for estimator in model.estimators_]
-    return _read_trees(model, trees, divisor=float(len(trees)))
-
-
-def _read_trees(model: Any, trees: Sequence[Any], divisor: float) -> DecisionMachine:
-    is_classifier = hasattr(model, "classes_")
-    n_classes = np.atleast_1d(model.n_classes_).tolist() if is_classifier else None
-    groups = _groups(model, n_classes)
-    output = Output(
-        np.zeros(groups[-1]),
-        divisor=divisor,
-        decision="argmax" if is_classifier else "response",
-        classes=None if not is_classifier else _classes(model),
-        groups=groups if is_classifier else None,
-    )
-    return assemble(
-        trees,
-        lambda tree, nodes: _values(tree, nodes, n_classes),
-        columns_of(model),
-        output,
-        source_of(model),
-    )
-
-
-def assemble(
-    trees: Sequence[Any],
-    values: Callable[[Any, np.ndarray], np.ndarray],
-    columns: Columns,
-    output: Output,
-    source: str,
-    feeds: np.ndarray | None = None,
-) -> DecisionMachine:
-    """The machine of scikit-learn `Tree` objects; `values(tree, nodes)` gives the leaves' rows of V."""
-    node_start = np.cumsum([0] + [tree.node_count for tree in trees])
-    join = _joiner(trees)
-    found = layout(
-        join("children_left"), join("children_right"), node_start, f"reading a {source}"
-    )
-    tests = found.tests
-    leaf_start = found.test_start + np.arange(len(found.test_start))
-    local = found.leaves - np.repeat(node_start[:-1], np.diff(leaf_start))
-    V = [
-        values(tree, local[a:b])
-        for tree, a, b in zip(trees, leaf_start, leaf_start[1:], strict=False)
-    ]
-    return DecisionMachine(
-        columns=columns,
-        selection=join("feature")[tests].astype(np.int32),
-        t=at_most(join("threshold")[tests], np.float32),
-        missing=np.where(join("missing_go_to_left")[tests] != 0, -1, 1).astype(np.int8),
-        children=found.children,
-        V=np.concatenate(V) if V else np.empty((0, len(output))),
-        trees=Trees(
-            found.test_start,
-            feeds,
-            test_ids=tests - np.repeat(node_start[:-1], np.diff(found.test_start)),
-            leaf_ids=local,
-        ),
-        output=output,
-        source=source,
-    )
-
-
-def _joiner(trees: Sequence[Any]) -> Callable[[str], np.ndarray]:
-    def join(name: str) -> np.ndarray:
-        arrays = [getattr(tree, name) for tree in trees]
-        return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
-
-    return join
-
-
-def columns_of(model: Any) -> Columns:
-    """The columns of a scikit-learn model that casts to float32."""
-    names = getattr(model, "feature_names_in_", None)
-    return Columns(
-        model.n_features_in_, np.float32, names=None if names is None else tuple(names)
-    )
-
-
-def source_of(model: Any) -> str:
-    return f"scikit-learn {type(model).__name__}"
-
-
-def _groups(model: Any, n_classes: list[int] | None) -> tuple[int, ...]:
-    sizes = n_classes if n_classes is not None else [1] * model.n_outputs_
-    return tuple(np.cumsum([0, *sizes]).tolist())
-
-
-def _classes(model: Any) -> tuple[np.ndarray, ...]:
-    return tuple(model.classes_) if model.n_outputs_ > 1 else (model.classes_,)
-
-
-def _values(tree: Any, nodes: np.ndarray, n_classes: list[int] | None) -> np.ndarray:
-    """(leaves, k): the classes of every output side by side, or the outputs' values."""
-    value = tree.value[nodes]
-    if n_classes is None:
-        return value[:, :, 0]
-    return np.concatenate([value[:, o, :k] for o, k in enumerate(n_classes)], axis=1)
-
-
-def _require_fitted(model: Any, attribute: str) -> None:
-    if not hasattr(model, attribute):
-        raise InputError(
-            f"reading a {source_of(model)}", f"it is not fitted: it has no {attribute}", "call fit first"
+def _refuse_overrides(model: Any, cls: type) -> None:
+    name = overrides(model)
+    if name is not None:
+        raise UnsupportedModelError(
+            f"reading a {type(model).__name__}, a subclass of scikit-learn's {cls.__name__}",
+            f"it has a {name} of its own",
+            f"convert a plain {cls.__name__}, or do what {name} does to the machine's answers",
         )
 
 
+def _read_pipeline(model: Any) -> DecisionMachine:
+    *before, (_, last) = model.steps
+    active = [name for name, step in before if step is not None and step != "passthrough"]
+    if active:
+        raise UnsupportedModelError(
+            "reading a scikit-learn Pipeline",
+            f"the steps before the model change X: {', '.join(active)}",
+            "convert the last step alone, machine = dm.convert(pipe[-1]), and pass it what the "
+            "steps before make of X: machine.predict(pipe[:-1].transform(X))",
+        )
+    return convert(last)
+
+
+def _read_search(model: Any) -> DecisionMachine:
+    if not hasattr(model, "best_estimator_"):
+        raise InputError(
+            f"reading a {source_of(model)}",
+            "it has no best_estimator_: it is not fitted, or was made with refit=False",
+            "fit it with refit=True, or convert the estimator you chose",
+        )
+    return convert(model.best_estimator_)
+
+
 READERS: dict[str, Callable[[Any], DecisionMachine]] = {
-    "DecisionTreeClassifier": _read_tree,
-    "DecisionTreeRegressor": _read_tree,
-    "RandomForestClassifier": _read_forest,
-    "RandomForestRegressor": _read_forest,
-    "ExtraTreesClassifier": _read_forest,
-    "ExtraTreesRegressor": _read_forest,
+    "DecisionTreeClassifier": read_tree,
+    "DecisionTreeRegressor": read_tree,
+    "RandomForestClassifier": read_forest,
+    "RandomForestRegressor": read_forest,
+    "ExtraTreesClassifier": read_forest,
+    "ExtraTreesRegressor": read_forest,
+    "GradientBoostingClassifier": read_gradient_boosting,
+    "GradientBoostingRegressor": read_gradient_boosting,
+    "HistGradientBoostingClassifier": read_hist_gradient_boosting,
+    "HistGradientBoostingRegressor": read_hist_gradient_boosting,
+    "AdaBoostClassifier": read_adaboost_classifier,
+    "AdaBoostRegressor": read_adaboost_regressor,
+    "BaggingClassifier": read_bagging_classifier,
+    "BaggingRegressor": read_bagging_regressor,
+    "IsolationForest": read_isolation_forest,
+    "Pipeline": _read_pipeline,
+    "BaseSearchCV": _read_search,
 }
+"""The class of a model, or the nearest class that it inherits from → its reader."""
+
+_MEMBERS = (
+    "it combines the answers of models that need not be trees",
+    "convert the members, [dm.convert(m) for m in model.estimators_], and combine their answers",
+)
+_WRAPPED = (
+    "it changes the answers of the model inside it",
+    "convert the model inside (`estimator_` or `estimator`) and do the same to its answers",
+)
+INSTEAD: dict[str, tuple[str, str]] = {
+    "RandomTreesEmbedding": (
+        "it answers with leaves, one-hot, and not with values",
+        "read its trees one by one, dm.convert(model.estimators_[i]), and use machine.apply",
+    ),
+    "VotingClassifier": _MEMBERS,
+    "VotingRegressor": _MEMBERS,
+    "StackingClassifier": _MEMBERS,
+    "StackingRegressor": _MEMBERS,
+    "MultiOutputClassifier": _MEMBERS,
+    "MultiOutputRegressor": _MEMBERS,
+    "ClassifierChain": _MEMBERS,
+    "RegressorChain": _MEMBERS,
+    "OneVsRestClassifier": _MEMBERS,
+    "OneVsOneClassifier": _MEMBERS,
+    "OutputCodeClassifier": _MEMBERS,
+    "CalibratedClassifierCV": (
+        "it calibrates the answers of the models inside it",
+        "convert them, [dm.convert(c.estimator) for c in model.calibrated_classifiers_], and "
+        "calibrate the machines' answers",
+    ),
+    "TransformedTargetRegressor": (
+        "it transforms the answers of the model inside it",
+        "convert model.regressor_ and pass its answers through "
+        "model.transformer_.inverse_transform",
+    ),
+    "FixedThresholdClassifier": _WRAPPED,
+    "TunedThresholdClassifierCV": _WRAPPED,
+    "FrozenEstimator": (
+        "it only keeps another model from being fitted again",
+        "convert model.estimator",
+    ),
+}
+"""Classes that are refused: what was found, what to do."""

@@ -7,6 +7,7 @@ equations, `walk` the plain descent.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,8 @@ ROWS_AT_ONCE = 8192
 
 def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
     """(m, k) margins; see `DecisionMachine.margin`."""
-    run = _engine(engine)
+    run = _named(ENGINES, "engine", engine)
+    _check_threads(n_threads)
     rows = read_rows(X, machine.columns)
     found = np.empty((rows.n_rows, machine.n_outputs), machine.output.dtype)
     for start in range(0, rows.n_rows, ROWS_AT_ONCE):
@@ -37,7 +39,8 @@ def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, en
 
 def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
     """(m, n_trees) exit leaves; see `DecisionMachine.apply`."""
-    run = _engine(engine)
+    run = _named(ENGINES, "engine", engine)
+    _check_threads(n_threads)
     rows = read_rows(X, machine.columns)
     found = np.empty((rows.n_rows, machine.n_trees), np.int32)
     for start in range(0, rows.n_rows, ROWS_AT_ONCE):
@@ -46,11 +49,13 @@ def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, eng
     return found
 
 
-def predict(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
+def predict(
+    machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+):
     """Labels or values; see `DecisionMachine.predict`."""
     found = margin(machine, X, n_threads=n_threads, engine=engine)
     output = machine.output
-    decide = DECISIONS[output.decision]
+    decide = _named(DECISIONS, "decision", output.decision)
     return decide(output, found, respond(machine, found), *output.decision_params)
 
 
@@ -73,10 +78,26 @@ def predict_proba(
     return answer
 
 
+def response(
+    machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+):
+    """(m, r) margins through the link; see `DecisionMachine.response`."""
+    return respond(machine, margin(machine, X, n_threads=n_threads, engine=engine))
+
+
+def features(machine: DecisionMachine, X: Any, *, dtype: Any = None):
+    """(m, n_features) rows as the machine reads them; see `DecisionMachine.features`."""
+    columns = machine.columns
+    if dtype is not None:
+        columns = replace(columns, dtype=dtype, integers_as=columns.integers_as)
+    rows = read_rows(X, columns)
+    return np.asarray(rows.block(0, rows.n_rows))
+
+
 def respond(machine: DecisionMachine, margins: np.ndarray) -> np.ndarray:
     """The link applied to margins, group by group."""
     output = machine.output
-    link = LINKS[output.link]
+    link = _named(LINKS, "link", output.link)
     if len(output.groups) == 2:
         return link(margins, *output.link_params)
     parts = [
@@ -86,9 +107,14 @@ def respond(machine: DecisionMachine, margins: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-def _engine(name: str):
-    if name not in ENGINES:
+def _named(table: dict[str, Any], what: str, name: str) -> Any:
+    if name not in table:
+        raise InputError("predicting", f"{what}={name!r}", f"use one of {', '.join(table)}")
+    return table[name]
+
+
+def _check_threads(n_threads: int | None) -> None:
+    if n_threads is not None and not (isinstance(n_threads, (int, np.integer)) and n_threads > 0):
         raise InputError(
-            "predicting", f"engine={name!r}", f"use one of {', '.join(map(repr, ENGINES))}"
+            "predicting", f"n_threads={n_threads!r}", "use a whole number from 1, or None for all"
         )
-    return ENGINES[name]

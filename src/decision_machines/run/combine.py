@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,16 +29,16 @@ def combine(
     base = xp.asarray(output.base.copy(), device=device)
     zero = xp.zeros((n_rows, len(output)), dtype=dtype, device=device)
     if output.aggregate == "median":
-        return _median(output, [v for v in values], zero, xp)
+        return _median(output, list(values), zero, xp)
     is_sum = output.aggregate == "sum"
     total = zero + base if is_sum and output.base_first else zero
     if not is_sum and machine.n_trees:
         total = zero + (float("inf") if output.aggregate == "min" else -float("inf"))
-    pick = {"min": xp.minimum, "max": xp.maximum}.get(output.aggregate)
+    add = {"sum": operator.add, "min": xp.minimum, "max": xp.maximum}[output.aggregate]
     for feed, value in zip(machine.trees.feeds, values, strict=True):
         value = xp.astype(value, dtype)
         at = slice(None) if feed == ALL_OUTPUTS else slice(int(feed), int(feed) + 1)
-        total[:, at] = total[:, at] + value if is_sum else pick(total[:, at], value)
+        total[:, at] = add(total[:, at], value)
     if output.divisor != 1.0:
         total = total / output.dtype.type(output.divisor)
     if output.scale != 1.0:
@@ -50,9 +51,7 @@ def _median(output, values, zero, xp):
     if not values:
         return zero
     stacked = xp.stack([v[:, 0] for v in values], axis=1)
-    weights = xp.asarray(
-        np.ones(len(values)) if output.weights is None else output.weights.copy()
-    )
+    weights = xp.asarray(np.ones(len(values)) if output.weights is None else output.weights.copy())
     order = xp.argsort(stacked, axis=1)
     share = xp.cumulative_sum(xp.take(weights, order), axis=1)
     above = share >= 0.5 * share[:, -1:]

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from ..machine import Output
 
 
-def response(output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]) -> Any:
+def response(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
     """The response itself."""
     return answer[:, 0] if output.squeeze and answer.shape[1] == 1 else answer
 
 
-def argmax(output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]) -> Any:
+def argmax(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
     """The label of the largest response, the first where several are equal; a column per target."""
     assert output.classes is not None
     found = [
@@ -40,4 +44,83 @@ def above(
     return output.classes[0][(answer[:, 0] > threshold).astype(np.intp)]
 
 
-DECISIONS: dict[str, Callable[..., Any]] = {"response": response, "argmax": argmax, "above": above}
+def argmax_margin(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
+    """The label of the largest margin: two margins may differ where their responses are equal."""
+    assert output.classes is not None
+    found = output.classes[0][np.argmax(margin, axis=1)]
+    return found if output.squeeze else found[:, None]
+
+
+def margin_above(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.0,
+) -> Any:
+    """The second label where the one margin is above the threshold."""
+    assert output.classes is not None
+    return output.classes[0][(margin[:, 0] > threshold).astype(np.intp)]
+
+
+def margin_at_least(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.0,
+) -> Any:
+    """The second label where the one margin is not below the threshold."""
+    assert output.classes is not None
+    return output.classes[0][(margin[:, 0] >= threshold).astype(np.intp)]
+
+
+def inlier(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    offset: float = 0.0,
+) -> Any:
+    """-1 where the response is below the offset, else +1."""
+    return np.where(answer[:, 0] - offset < 0, -1, 1)
+
+
+def margin(
+    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
+) -> Any:
+    """The margin itself, whatever the link."""
+    return margin[:, 0] if output.squeeze and margin.shape[1] == 1 else margin
+
+
+def each_margin_above(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.0,
+) -> Any:
+    """0 or 1 for every output: each is a question of its own."""
+    return (margin > threshold).astype(np.int64)
+
+
+def above_each(
+    output: Output,
+    margin: Float[np.ndarray, "m k"],
+    answer: Float[np.ndarray, "m r"],
+    threshold: float = 0.5,
+) -> Any:
+    """1.0 for each response above the threshold, else 0.0: several yes/no targets at once."""
+    return (answer > threshold).astype(np.float64)
+
+
+DECISIONS: dict[str, Callable[..., Any]] = {
+    "response": response,
+    "argmax": argmax,
+    "above": above,
+    "argmax_margin": argmax_margin,
+    "margin_above": margin_above,
+    "margin_at_least": margin_at_least,
+    "inlier": inlier,
+    "above_each": above_each,
+    "margin": margin,
+    "each_margin_above": each_margin_above,
+}

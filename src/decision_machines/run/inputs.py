@@ -44,7 +44,7 @@ def read_rows(X: Any, columns: Columns) -> Rows:
         from .tables import table_rows
 
         return table_rows(X, columns)
-    x = as_numbers(X, columns)
+    x = encoded(X, columns) if columns.encodes_arrays else as_numbers(X, columns)
     _check_width(x.shape, columns)
     if not np.isnan(columns.missing_value):
         x = np.where(x == columns.missing_value, np.nan, x)
@@ -74,6 +74,39 @@ def as_numbers(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
         x = x.astype(columns.integers_as)
     with np.errstate(over="ignore"):
         return x.astype(columns.dtype, copy=False)
+
+
+def encoded(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
+    """X with the labels of categorical features turned into their positions."""
+    from .labels import hashed_positions, positions
+
+    look_up = hashed_positions if columns.label_hash else positions
+    x = X if isinstance(X, np.ndarray) else np.asarray(X, object if _has_text(X) else None)
+    if x.ndim != 2 or x.shape[1] != columns.n_features or x.dtype.kind not in "biufOU":
+        _check_width(as_numbers(x, columns).shape, columns)
+    found = np.empty(x.shape, columns.dtype)
+    for feature in range(columns.n_features):
+        column, labels = x[:, feature], columns.categories.get(feature)
+        if labels is not None:
+            found[:, feature] = look_up(column, labels)
+        else:
+            if column.dtype == object:
+                column = _floats(column)
+            found[:, feature] = as_numbers(column[:, None], columns)[:, 0]
+    return found
+
+
+def _has_text(X: Any) -> bool:
+    """Whether rows given as lists hold text, which NumPy would spread over all of them."""
+    return any(isinstance(value, str) for row in X for value in np.atleast_1d(row).tolist())
+
+
+def _floats(column: np.ndarray) -> np.ndarray:
+    """Numbers kept as objects, with None as NaN; anything else is left for the caller to refuse."""
+    is_number = [v is None or isinstance(v, (int, float, np.number)) for v in column]
+    if not all(is_number):
+        return column
+    return np.array([np.nan if v is None else v for v in column], np.float64)
 
 
 def _describe(x: np.ndarray) -> str:
@@ -125,7 +158,7 @@ def _sparse_rows(X: Any, columns: Columns) -> Rows:
             x[row, part.indices] = part.data.astype(columns.dtype)
         if not np.isnan(columns.missing_value):
             x[x == columns.missing_value] = np.nan
-        return x
+        return encoded(x, columns) if columns.encodes_arrays else x
 
     return Rows(X.shape[0], block)
 

@@ -1,8 +1,8 @@
 """The paper's equations as they stand, over NumPy arrays and torch tensors alike.
 
-Slow, obvious, exact: the oracle of every other engine. Each function below is one line of Eq. `tree`,
-Eq. `def:LPOM` or Eq. `delta`, written once over the array API. Trees are done one after the other with
-their dense templates, so this is for trees whose L × J fits in memory.
+Slow, obvious, exact: the oracle of every other engine. Each function below is one line of
+Eq. `tree`, Eq. `def:LPOM` or Eq. `delta`, written once over the array API. Trees are done one after
+the other with their dense templates, so this is for trees whose L × J fits in memory.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError
 from .inputs import DOING, Rows
+from .labels import hashed_positions, position_of
 
 if TYPE_CHECKING:
     from ..machine import Columns
@@ -30,12 +32,37 @@ def table_rows(X: Any, columns: Columns) -> Rows:
 
         table = nw.from_native(pyarrow.table(X), eager_only=True)
     order = _match(list(table.columns), columns)
+    if columns.table_categories is not None:
+        columns = _with_categories(table, order, columns)
     x = np.empty((len(table), columns.n_features), columns.dtype, order="F")
     for feature, position in enumerate(order):
         x[:, feature] = _column(table[:, position], feature, columns)
+    if columns.table_categories is not None:
+        labelled = list(columns.categories)
+        x[:, labelled] = np.where(x[:, labelled] < 0, np.nan, x[:, labelled])
     if not np.isnan(columns.missing_value):
         x[x == columns.missing_value] = np.nan
     return Rows(len(x), lambda start, stop: x[start:stop])
+
+
+def _with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
+    """The columns with `table_categories` given to the features whose columns hold labels."""
+    import narwhals as nw
+
+    labelled = [
+        feature
+        for feature, position in enumerate(order)
+        if table[:, position].dtype in (nw.Categorical, nw.Enum, nw.String)
+    ]
+    labels = columns.table_categories or ()
+    if len(labelled) != len(labels):
+        raise InputError(
+            DOING,
+            f"{len(labelled)} columns of the table are categorical; the training data had "
+            f"{len(labels)}",
+            "give the table the column types of the training data",
+        )
+    return replace(columns, categories=dict(zip(labelled, labels, strict=True)))
 
 
 def _match(found: list, columns: Columns) -> list[int]:
@@ -50,10 +77,17 @@ def _match(found: list, columns: Columns) -> list[int]:
             )
         return list(range(len(found)))
     names = [str(name) for name in found]
+    if set(names) != set(columns.names):
+        # LightGBM writes the spaces of a name as underscores.
+        without_spaces = [name.replace(" ", "_") for name in names]
+        if sorted(without_spaces) == sorted(columns.names):
+            names = without_spaces
     missing = [name for name in columns.names if name not in set(names)]
     extra = [name for name in names if name not in set(columns.names)]
     if missing or extra or len(names) != len(columns.names):
-        twice = sorted({name for name in names if names.count(name) > 1}) if len(names) < 10_000 else []
+        twice = (
+            sorted({name for name in names if names.count(name) > 1}) if len(names) < 10_000 else []
+        )
         parts = [
             f"{word} {_some(which)}"
             for word, which in (("missing", missing), ("extra", extra), ("twice", twice))
@@ -79,6 +113,8 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
     dtype = series.dtype
     labels = columns.categories.get(feature)
     if labels is not None:
+        if columns.label_hash:
+            return hashed_positions(np.array([*series.to_list(), None], object)[:-1], labels)
         return _codes(series, labels, columns.dtype)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         name = repr(series.name) if columns.names is None else repr(columns.names[feature])
@@ -103,11 +139,5 @@ def _codes(series: Any, labels: tuple, dtype: np.dtype) -> np.ndarray:
     """Positions of the labels; -1 for a label that is not among them, NaN for none."""
     position = {label: i for i, label in enumerate(labels)}
     uniques = series.unique().to_list()
-    code = {label: _code(label, position) for label in uniques}
+    code = {label: position_of(label, position) for label in uniques}
     return np.array([code.get(label, np.nan) for label in series.to_list()], dtype)
-
-
-def _code(label: Any, position: dict) -> float:
-    if label is None or label != label:
-        return float("nan")
-    return float(position.get(label, -1))

@@ -30,7 +30,11 @@ def exit_leaves(
     oblique = z @ machine.S[tests].T if machine.is_oblique else None
     while len(rows):
         at = node[rows]
-        q = oblique[rows, at - tests.start] if oblique is not None else z[rows, machine.selection[at]]
+        q = (
+            oblique[rows, at - tests.start]
+            if oblique is not None
+            else z[rows, machine.selection[at]]
+        )
         goes_left = np.where(np.isnan(q), machine.missing[at] < 0, q <= machine.t[at])
         below = machine.children[at, np.where(goes_left, 0, 1)]
         node[rows] = below

@@ -1,0 +1,56 @@
+# Two commands for a fresh machine: `make demo` and `make test`.
+# Needs Python 3.11 or newer with pip, make and a C++ compiler; everything else is installed
+# into .venv, again only when pyproject.toml, constraints.txt or the C++ sources changed.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+NATIVE := CMakeLists.txt $(wildcard native/*)
+CORES  ?= 2
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo    the paper's example and a forest, on the terminal"
+	@echo "make test    every test"
+	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make bench   benchmarks, against rivals, in one run"
+	@echo "make docs    the documentation, into docs/_build/html"
+	@echo "make clean   remove .venv and what was built"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of extras that is installed.
+$(VENV)/.demo-stamp: EXTRAS = sklearn,plot
+$(VENV)/.test-stamp: EXTRAS = test
+$(VENV)/.dev-stamp: EXTRAS = dev
+$(VENV)/.%-stamp: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
+	@echo "Installing decision-machines[$(EXTRAS)] into $(VENV) ..."
+	$(PIP) -e '.[$(EXTRAS)]'
+	@touch $@
+
+demo: $(VENV)/.demo-stamp
+	$(BIN)/dm demo
+
+test: export OMP_NUM_THREADS = 1
+test: $(VENV)/.test-stamp
+	$(BIN)/python -m pytest -q -n $(CORES)
+
+lint: $(VENV)/.dev-stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev-stamp
+	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/build.py
+
+docs: $(VENV)/.dev-stamp
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build dist demo-output docs/_build

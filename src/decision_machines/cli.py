@@ -1,0 +1,142 @@
+"""The `dm` command.
+
+Exit codes: 0 done; 1 the answer is no (not equal); 2 the call or its input is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .errors import DecisionMachinesError
+
+app = typer.Typer(
+    help="Decision trees as matrices: read them exactly, look inside, prove them equal.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+Model = Annotated[Path, typer.Argument(help="A model file of any supported library.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="Where the picture goes.")] = Path(
+        "demo-output"
+    ),
+) -> None:
+    """The paper's example on the terminal, then a forest proven equal, timed and drawn."""
+    from .demo import figure_one_steps, forest_steps
+
+    figure_one_steps(console)
+    forest_steps(console, folder)
+
+
+@app.command()
+def inspect(model: Model, trust: Trust = False, as_json: AsJson = False) -> None:
+    """What a model is made of: trees, leaves, tests, depth, rank, columns, output, size."""
+    from .machine.summary import summary
+    from .read import load
+
+    found = summary(load(model, trust=trust))
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False, default=str))
+        return
+    table = Table(title=str(model), show_header=False, title_style="bold")
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in found.items():
+        table.add_row(name, _cell(name, value))
+    console.print(table)
+
+
+@app.command()
+def verify(
+    model: Model,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Rows to compare too: CSV, Parquet or Arrow.")
+    ] = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prove that our machine and the model's own library route every input alike.
+
+    Prints the certificate; exits with 1 where it does not hold. With --data, also compares every
+    row of a file and explains those that differ.
+    """
+    from rich.progress import Progress
+
+    from .explain import certify, explain_mismatch
+    from .read import convert
+    from .read.originals import open_original
+    from .run.files import read_matrix
+
+    original = open_original(model, trust=trust)
+    machine = convert(original)
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("probing trees", total=machine.n_trees)
+        certificate = certify(
+            machine, original, progress=lambda done, total: bar.update(task, completed=done)
+        )
+    report = None
+    if data is not None:
+        report = explain_mismatch(machine, original, read_matrix(data, machine))
+    holds = certificate.holds and not report
+    if as_json:
+        found = {**vars(certificate), "holds": holds}
+        found["first_disagreement"] = certificate.first_disagreement and str(
+            certificate.first_disagreement
+        )
+        if report is not None:
+            found["rows that differ"] = report.rows.tolist()
+        typer.echo(json.dumps(found, default=str))
+    else:
+        console.print(str(certificate), style="green" if certificate else "red", highlight=False)
+        if report is not None:
+            console.print(str(report), style="red" if report else "green", highlight=False)
+    raise typer.Exit(0 if holds else 1)
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if name == "bytes":
+        return f"{value / 1e6:.2f} MB" if value >= 1e5 else f"{value} bytes"
+    if name in ("depth", "leaves per tree"):
+        low, mean, high = value
+        return f"{low} to {high}, {mean} on average" if low != high else str(low)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:_}".replace("_", " ")
+    if isinstance(value, dict):
+        return ", ".join(f"{n} {k}" for k, n in value.items())
+    if isinstance(value, list):
+        shown = [str(v) for v in value[:12]]
+        return ", ".join(shown) + (f" … ({len(value)})" if len(value) > 12 else "")
+    return str(value)
+
+
+def main() -> None:
+    """Run `dm`; an error of ours is printed in its three parts, without a traceback."""
+    try:
+        app()
+    except DecisionMachinesError as error:
+        Console(stderr=True).print(f"[bold red]error[/] {error}", highlight=False, markup=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

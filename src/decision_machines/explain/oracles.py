@@ -1,0 +1,104 @@
+"""What the other libraries answer themselves, asked one tree at a time where they allow it."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from ..machine import DecisionMachine, Output
+
+
+class Oracle:
+    """A model to be asked: its leaves and margins for rows of raw features, float64.
+
+    Rows hold codes where the machine knows a feature by its labels; an oracle turns them into
+    labels for its library, and `machine` here takes the codes as they are.
+    """
+
+    takes_infinity: ClassVar[bool] = True
+    takes_nan: bool = True
+    one_tree_at_a_time: ClassVar[bool] = True
+    """Where not, every probe goes through the whole model."""
+    compared: ClassVar[str] = "leaves and margins"
+
+    def __init__(self, model: Any, machine: DecisionMachine) -> None:
+        self.model = model
+        self.labels = machine.columns.categories
+        self.machine = reads_codes(machine)
+
+    @property
+    def n_trees(self) -> int | None:
+        """How many trees the model has, where it says."""
+        return None
+
+    def leaves(self, X: Float[np.ndarray, "m n"], tree: int) -> Int[np.ndarray, "m"] | None:
+        """The model's own number of the exit leaf of one tree, or None where it does not tell."""
+        return None
+
+    def tree_margin(
+        self, X: Float[np.ndarray, "m n"], tree: int
+    ) -> Float[np.ndarray, "m k"] | None:
+        """The margin of a model of this tree alone, or None where the model cannot be cut."""
+        return None
+
+    def output_of_tree(self, output: Output) -> Output:
+        """What `tree_margin` makes of the tree's value: by default the value alone."""
+        return replace(output, base=np.zeros_like(output.base), divisor=1.0, scale=1.0)
+
+    def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
+        """The whole model's raw score."""
+        raise NotImplementedError
+
+    def whole(self, X: Float[np.ndarray, "m n"]) -> tuple[str, np.ndarray, np.ndarray]:
+        """What is compared of the whole model, our machine's answer and the model's."""
+        ours = self.machine.margin(X)
+        return "margin", ours, np.asarray(self.margin(X)).reshape(ours.shape)
+
+
+def reads_codes(machine: DecisionMachine) -> DecisionMachine:
+    """The same machine, taking the codes of labels instead of the labels."""
+    columns = replace(
+        machine.columns, categories={}, table_categories=None, encodes_arrays=False, label_hash=""
+    )
+    return replace(machine, columns=columns)
+
+
+UNSEEN = "a label that no training row had"
+
+
+def labels_of(codes: Float[np.ndarray, "m"], labels: tuple) -> list:
+    """The labels that codes stand for; None for NaN."""
+    return [None if code != code else labels[int(code)] if code >= 0 else UNSEEN for code in codes]
+
+
+ORACLES: dict[str, tuple[str, str]] = {
+    "sklearn": ("sklearn", "oracle"),
+    "xgboost": ("xgboost", "XGBoostOracle"),
+    "lightgbm": ("lightgbm", "LightGBMOracle"),
+    "catboost": ("catboost", "CatBoostOracle"),
+    "onnx": ("onnx", "OnnxOracle"),
+}
+"""The package of a model's class → the file in `explain.sources` and what makes its oracle."""
+
+
+def oracle_of(model: Any, machine: DecisionMachine) -> Oracle:
+    """The oracle that asks this model."""
+    for cls in type(model).__mro__:
+        found = ORACLES.get(cls.__module__.split(".")[0])
+        if found is not None:
+            module, name = found
+            sources = importlib.import_module(f"decision_machines.explain.sources.{module}")
+            return getattr(sources, name)(model, machine)
+    raise UnsupportedModelError(
+        "asking a model for its own answers",
+        f"an object of type {type(model).__module__}.{type(model).__qualname__}",
+        f"pass a fitted model of {', '.join(ORACLES)}",
+    )

@@ -1,0 +1,1 @@
+"""How each library is asked for its own leaves and margins, one file each."""

@@ -1,0 +1,35 @@
+"""Asking CatBoost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..oracles import Oracle, labels_of
+
+
+class CatBoostOracle(Oracle):
+    """One tree at a time; category features are passed as the labels that our codes stand for."""
+
+    @property
+    def n_trees(self) -> int:
+        return self.model.tree_count_
+
+    def _pool(self, X):
+        import catboost
+
+        categorical = list(self.model.get_cat_feature_indices())
+        if not categorical:
+            return catboost.Pool(X)
+        import pandas
+
+        table = pandas.DataFrame(X)
+        for feature in categorical:
+            table[feature] = labels_of(X[:, feature], self.labels.get(feature, ()))
+        return catboost.Pool(table, cat_features=categorical)
+
+    def leaves(self, X, tree):
+        found = self.model.calc_leaf_indexes(self._pool(X), ntree_start=tree, ntree_end=tree + 1)
+        return np.asarray(found).reshape(len(X), -1)[:, 0].astype(np.int64)
+
+    def margin(self, X):
+        return self.model.predict(self._pool(X), prediction_type="RawFormulaVal", thread_count=1)

@@ -1,0 +1,95 @@
+"""A machine in figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .columns import Rule
+from .theorems import column_rank
+
+if TYPE_CHECKING:
+    from .machine import DecisionMachine
+
+
+def summary(machine: DecisionMachine) -> dict[str, Any]:
+    """Sizes, depth, rank, columns and output of a machine, ready for JSON.
+
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> found = summary(dm.figure_one())
+    >>> found["tests"], found["distinct tests"], found["rank"]
+    (5, 5, 5)
+    """
+    depth = machine.structure.leaf_depth
+    leaves = np.diff(machine.trees.leaf_start)
+    columns, output = machine.columns, machine.output
+    rules = {rule.name.lower(): int(np.count_nonzero(columns.rule == rule)) for rule in Rule}
+    return {
+        "source": machine.source,
+        "trees": machine.n_trees,
+        "leaves": machine.n_leaves,
+        "leaves per tree": _range(leaves),
+        "tests": machine.n_tests,
+        "distinct tests": distinct_tests(machine),
+        "depth": _range(depth),
+        "rank": int(column_rank(machine).sum()),
+        "oblique": machine.is_oblique,
+        "linear leaves": machine.linear is not None,
+        "features": machine.n_features,
+        "feature names": None if columns.names is None else list(columns.names),
+        "columns": len(columns),
+        "column rules": {name: n for name, n in rules.items() if n},
+        "column dtype": columns.dtype.name,
+        "outputs": machine.n_outputs,
+        "values": f"{machine.V.dtype.name} {machine.V.shape[0]} × {machine.V.shape[1]}",
+        "sum": _sum(machine),
+        "link": output.link + (str(output.link_params) if output.link_params else ""),
+        "classes": None if output.classes is None else [c.tolist() for c in output.classes],
+        "bytes": machine.nbytes,
+        "entries of B": int(depth.sum(dtype=np.int64)),
+    }
+
+
+def distinct_tests(machine: DecisionMachine) -> int:
+    """How many tests differ in column, threshold or missing answer (in weights, if oblique)."""
+    if machine.is_oblique:
+        S = machine.S
+        return len(
+            {
+                (S.indices[a:b].tobytes(), S.data[a:b].tobytes(), t, missing)
+                for a, b, t, missing in zip(
+                    S.indptr,
+                    S.indptr[1:],
+                    machine.t.tolist(),
+                    machine.missing.tolist(),
+                    strict=False,
+                )
+            }
+        )
+    order = np.lexsort((machine.missing, machine.t, machine.selection))
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for array in (machine.missing, machine.t, machine.selection):
+        same &= array[order][1:] == array[order][:-1]
+    return len(order) - int(np.count_nonzero(same))
+
+
+def _range(values: np.ndarray) -> list[float]:
+    """Smallest, mean, largest."""
+    if not len(values):
+        return [0, 0, 0]
+    return [int(values.min()), round(float(values.mean()), 1), int(values.max())]
+
+
+def _sum(machine: DecisionMachine) -> str:
+    output = machine.output
+    words = [f"{output.aggregate} in {output.dtype.name}"]
+    if np.any(output.base):
+        words.append(f"base {'first' if output.base_first else 'last'}")
+    if output.divisor != 1:
+        words.append(f"divided by {output.divisor:g}")
+    if output.scale != 1:
+        words.append(f"times {output.scale:g}")
+    return ", ".join(words)

@@ -1,0 +1,109 @@
+"""Model files, told apart by their content."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import InputError, ModelFormatError
+
+
+class Format(NamedTuple):
+    """A kind of file: who tells it apart, and who reads it."""
+
+    name: str
+    module: str
+    is_it: str
+    """A function of `module` that looks at bytes and says yes or no."""
+    read: str
+    """A function of `module` from bytes and what to call them to a machine, or to a model."""
+
+    def knows(self, data: bytes) -> bool:
+        if importlib.util.find_spec(f"{__package__}.{self.module}") is None:
+            return False
+        return bool(getattr(self._module(), self.is_it)(data))
+
+    def open(self, data: bytes, source: str) -> Any:
+        return getattr(self._module(), self.read)(data, source)
+
+    def _module(self) -> Any:
+        return importlib.import_module(f"{__package__}.{self.module}")
+
+
+FORMATS = (
+    Format("skops", "skops", "looks_like_skops", "read_skops_bytes"),
+    Format("pickle or joblib", "pickles", "looks_like_pickle", "refuse_pickle"),
+    Format("CatBoost", "catboost", "looks_like_catboost", "read_catboost_bytes"),
+    Format("LightGBM text", "lightgbm", "looks_like_lightgbm", "read_lightgbm_text"),
+    Format("XGBoost JSON or UBJSON", "xgboost", "looks_like_xgboost", "read_xgboost_bytes"),
+    Format("ONNX", "onnx", "looks_like_onnx", "read_onnx_bytes"),
+)
+"""Every kind of file, the surest to tell first: ONNX has no mark of its own and comes last."""
+
+COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"(\xb5/\xfd")
+"""How files of gzip, bzip2, xz and zstandard begin."""
+
+
+def read_file(path: str | os.PathLike, *, trust: bool = False) -> Any:
+    """The machine in a file, or the model that it holds.
+
+    Parameters
+    ----------
+    trust
+        Whether a pickle may be read, which runs the code in it.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(
+            "loading a model file",
+            f"an object of type {type(path).__name__} where a path is needed",
+            "pass the file's path to dm.load, and models or bytes to dm.convert",
+        )
+    data = _bytes_of(Path(path))
+    from . import pickles
+
+    if trust and pickles.looks_like_pickle(data):
+        return pickles.read_pickle(data, str(path))
+    return read_content(data, str(path))
+
+
+def read_content(data: bytes, source: str = "a model's content") -> Any:
+    """The machine in a file's bytes, or the model that they hold."""
+    if not data:
+        raise ModelFormatError(
+            f"reading {source}", "it is empty", "check that the model was written to its end"
+        )
+    for kind in FORMATS:
+        if kind.knows(data):
+            return kind.open(data, source)
+    if data.startswith(COMPRESSED):
+        raise ModelFormatError(
+            f"reading {source}", "it is compressed, and no joblib file", "decompress it first"
+        )
+    raise ModelFormatError(
+        f"reading {source}",
+        f"it is no model file we know; it begins {data[:24]!r}",
+        f"give a file of one of these kinds: {', '.join(kind.name for kind in FORMATS)}",
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
+    doing = f"loading {path}"
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(doing, "there is no such file", "check the path") from None
+    except IsADirectoryError:
+        raise InputError(doing, "it is a folder", "give the model file in it") from None
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or str(error)
+        raise InputError(doing, f"it cannot be read ({found})", "check the path") from None
+
+
+def broken(source: str, found: str) -> ModelFormatError:
+    """The error for a file that is of a known kind but does not hold what it should."""
+    return ModelFormatError(
+        f"reading {source}", found, "check that the model file is whole and unedited"
+    )

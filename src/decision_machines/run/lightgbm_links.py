@@ -1,0 +1,52 @@
+"""LightGBM's links, with the exponential of the C library that LightGBM calls.
+
+NumPy has its own exponential on some processors, which differs in the last bit for a few values in
+a hundred; SciPy's functions call the C library's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxtyping import Float
+
+
+def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    from scipy.special import inv_boxcox
+
+    return inv_boxcox(margin, 0.0)
+
+
+def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """Softmax over the classes, the exponentials added class by class."""
+    with np.errstate(invalid="ignore"):
+        e = exp(margin - margin.max(axis=1, keepdims=True))
+    total = np.zeros((len(e), 1))
+    for column in range(e.shape[1]):
+        total += e[:, column : column + 1]
+    return e / total
+
+
+def softplus(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """log(1 + exp), within 1 unit in the last place: the C library's log1p is not at hand."""
+    return np.log1p(exp(margin))
+
+
+def signed_square(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+    """What undoes the signed square root of a target."""
+    with np.errstate(over="ignore"):
+        return np.sign(margin) * margin * margin
+
+
+def averaged(link: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The link of a random forest: its margins are sums, its answers are made of averages."""
+
+    def of_average(margin: Float[np.ndarray, "m k"], divisor: float, *params: float):
+        return link(margin / margin.dtype.type(divisor), *params)
+
+    return of_average
