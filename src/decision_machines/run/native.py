@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from .. import _native
 from ..errors import InputError
+from .inputs import is_table, read_rows, sparse_matrix
+from .tables import table_columns
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
@@ -17,10 +20,17 @@ if TYPE_CHECKING:
 AGGREGATES = {"sum": 0, "min": 1, "max": 2}
 FORCES = {"auto": 0, "select": 1, "walk": 2, "walk32": 3, "raw": 4}
 """Kernels that a plan may be held to, for tests and measurements."""
+ROWS_FOR_THREADS = 2048
+"""Fewer rows than this are done before a second thread has started."""
+ROWS_AT_ONCE = 65536
 
 
+@functools.cache
 def target() -> str:
-    """The kernels' target: DECISION_MACHINES_TARGET, or the fastest that this processor runs."""
+    """The kernels' target: DECISION_MACHINES_TARGET, or the fastest that this processor runs.
+
+    Read once, when the first plan is compiled.
+    """
     wanted = os.environ.get("DECISION_MACHINES_TARGET", "").replace("+", "_") or "auto"
     names = _native.targets()
     if wanted == "auto":
@@ -125,39 +135,85 @@ def _cast(V: np.ndarray, machine: DecisionMachine) -> np.ndarray:
         return V.astype(machine.output.dtype).astype(np.float64)
 
 
-def plan_of(machine: DecisionMachine) -> Any:
-    """The machine's plan, compiled on first use and kept with it; None where there can be none.
+class Ready(NamedTuple):
+    """A machine's plan, and what a call needs to know of the machine, looked up once."""
 
-    Two threads that come first at once both compile; one of the equal plans is kept.
+    plan: Any
+    """None where the native engine cannot run the machine."""
+    width: int
+    """Columns of an array that can be handed over as it is; -1 where none can."""
+    n_outputs: int
+    n_trees: int
+    dtype: np.dtype
+    integers_single: bool
+
+
+def prepare(machine: DecisionMachine) -> Ready:
+    """Compile the machine's plan, and keep it with the machine.
+
+    Threads that come first at the same time each compile; one of the equal plans is kept.
     """
-    wanted = target()
-    plans = machine.__dict__.get("_plans")
-    if plans is None:
-        plans = machine.__dict__.setdefault("_plans", {})
-    if wanted not in plans:
-        plans[wanted] = compile_plan(machine, target=wanted) if supports(machine) else None
-    return plans[wanted]
-
-
-def run(machine: DecisionMachine, X: Any, out: np.ndarray, leaves: bool, n_threads: int | None):
-    """Margins or leaves of X into `out`; whether X is of a kind that the engine reads."""
-    plan = plan_of(machine)
-    if plan is None:
-        return False
-    threads = thread_count(n_threads)
     columns = machine.columns
-    if sp.issparse(X):
-        return plan.sparse(X.data, X.indices, X.indptr, out, leaves, threads)
-    if isinstance(X, list):
-        return plan.features(X, len(out), out, leaves, threads)
-    return plan.array(X, out, leaves, threads, columns.integers_as == np.float32)
+    ready = Ready(
+        compile_plan(machine, target=target()) if supports(machine) else None,
+        -1 if columns.encodes_arrays else columns.n_features,
+        machine.n_outputs,
+        machine.n_trees,
+        machine.output.dtype,
+        columns.integers_as == np.float32,
+    )
+    return machine.__dict__.setdefault("_ready", ready)
 
 
-def thread_count(n_threads: int | None) -> int:
-    if n_threads is None or n_threads == -1:
-        return cpu_count()
-    if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
-        raise InputError(
-            "predicting", f"n_threads={n_threads!r}", "use a number of threads of at least 1"
-        )
-    return int(n_threads)
+def margin(machine: DecisionMachine, X: Any, n_threads: int | None = None):
+    """(m, k) margins, or None where another engine must do it."""
+    ready = machine.__dict__.get("_ready") or prepare(machine)
+    if type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == ready.width and ready.plan:
+        # The way of a single row: nothing here that it does not need.
+        n = X.shape[0]
+        out = np.empty((n, ready.n_outputs), ready.dtype)
+        if n_threads is None:
+            n_threads = 1 if n < ROWS_FOR_THREADS else cpu_count()
+        if ready.plan.array(X, out, False, n_threads, ready.integers_single):
+            return out
+    return _general(ready, machine, X, n_threads, leaves=False)
+
+
+def apply(machine: DecisionMachine, X: Any, n_threads: int | None = None):
+    """(m, n_trees) exit leaves, or None where another engine must do it."""
+    ready = machine.__dict__.get("_ready") or prepare(machine)
+    return _general(ready, machine, X, n_threads, leaves=True)
+
+
+def _general(ready: Ready, machine: DecisionMachine, X: Any, n_threads: int | None, leaves: bool):
+    """Any X: read where it lies if the engine can, else turned into floats a block at a time."""
+    plan, columns = ready.plan, machine.columns
+    if plan is None:
+        return None
+    n_threads = cpu_count() if n_threads is None else int(n_threads)
+
+    def empty(n_rows: int) -> np.ndarray:
+        shape = (n_rows, ready.n_trees if leaves else ready.n_outputs)
+        return np.empty(shape, np.int32 if leaves else ready.dtype)
+
+    if sp.issparse(X) and not columns.encodes_arrays:
+        rows = sparse_matrix(X, columns)
+        out = empty(rows.shape[0])
+        if plan.sparse(rows.data, rows.indices, rows.indptr, out, leaves, n_threads):
+            return out
+    elif is_table(X):
+        parts = table_columns(X, columns)
+        out = empty(parts.n_rows)
+        if plan.features(parts.values, parts.n_rows, out, leaves, n_threads):
+            return out
+    elif type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == ready.width:
+        out = empty(len(X))
+        if plan.array(X, out, leaves, n_threads, ready.integers_single):
+            return out
+    rows = read_rows(X, columns)
+    out = empty(rows.n_rows)
+    for start in range(0, rows.n_rows, ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, rows.n_rows)
+        block = np.ascontiguousarray(rows.block(start, stop), columns.dtype)
+        plan.array(block, out[start:stop], leaves, n_threads, ready.integers_single)
+    return out
