@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvariantError
-from .arrays import frozen, namespace
+from .arrays import Part, frozen, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Rule(enum.IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class CategorySets:
+class CategorySets(Part):
     """The sets of the `Rule.MEMBER` columns, in the order of those columns.
 
     A category found in the set gives `answer` (-1: z = 0, the left of a test at 0.5;
@@ -106,7 +106,7 @@ class CategorySets:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class Columns(Part):
     """From the n_features raw features x to the n columns z.
 
     Parameters
@@ -126,6 +126,8 @@ class Columns:
     categories
         For a feature given as labels: feature → its labels; the label's position is x.
         A label not among them is -1, no label at all is NaN.
+    refuses_new_labels
+        Whether a label in a table that is not among the `categories` is an error instead.
     label_hash
         "catboost" where labels are matched by `labels.label_hash` of their text rather than by
         themselves; an integer among the `categories` is the hash of a label whose text the
@@ -158,6 +160,7 @@ class Columns:
     table_categories: tuple[tuple, ...] | None = None
     encodes_arrays: bool = False
     label_hash: str = ""
+    refuses_new_labels: bool = False
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__

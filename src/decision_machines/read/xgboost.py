@@ -194,6 +194,7 @@ def _assemble(
             names=_names(learner, n_features),
             categories=_labels(model, n_features),
             absent=math.nan,
+            refuses_new_labels=True,
             missing_value=float(np.float32(asker.missing)),
         )
     return DecisionMachine(**vars(forest), output=_output(name, base, asker), source=source)
@@ -366,13 +367,14 @@ OBJECTIVES: dict[str, Objective] = {
         ),
         Objective(),
     ),
-    **dict.fromkeys(("reg:logistic", "binary:logistic"), Objective(_logit, "sigmoid_single")),
+    **dict.fromkeys(("reg:logistic", "binary:logistic"), Objective(_logit, "xgboost_sigmoid")),
     **dict.fromkeys(
-        ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"),
-        Objective(_log, "exp_single"),
+        ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox"),
+        Objective(_log, "xgboost_exp"),
     ),
-    **dict.fromkeys(("multi:softmax", "multi:softprob"), Objective(_same, "softmax_single")),
-    "binary:hinge": Objective(_same, "step"),
+    "survival:aft": Objective(_log, "xgboost_rounded_exp"),
+    **dict.fromkeys(("multi:softmax", "multi:softprob"), Objective(_same, "xgboost_softmax")),
+    "binary:hinge": Objective(_same, "xgboost_step"),
 }
 
 

@@ -54,8 +54,8 @@ def read_rows(X: Any, columns: Columns) -> Rows:
 def as_numbers(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
     """X as a two-dimensional array of numbers, through the dtypes that the source would use."""
     try:
-        x = X if isinstance(X, np.ndarray) else np.asarray(X)
-    except (ValueError, TypeError) as error:
+        x = np.asarray(X)
+    except (ValueError, TypeError, RuntimeError) as error:
         raise InputError(DOING, f"it is no matrix ({error})", "give rows of equal length") from None
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import catboost_links, lightgbm_links
+from . import catboost_links, lightgbm_links, xgboost_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,37 +60,6 @@ def isolation(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     return -(2 ** (-margin))
 
 
-def sigmoid_single(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """The float32 sigmoid of XGBoost, its argument held at 88.7 where exp would overflow.
-
-    Here and in the two below exp is taken in float64 and rounded once. The C library's float32 exp,
-    which XGBoost calls, rounds otherwise for one value in a thousand or so: then the answers
-    differ by 1 or 2 units in the last place, and in all other cases not at all.
-    """
-    one = np.float32(1)
-    return one / (exp_single(np.minimum(-margin, np.float32(88.7))) + one)
-
-
-def exp_single(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """The float32 nearest to exp."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.exp(margin.astype(np.float64)).astype(np.float32)
-
-
-def softmax_single(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """XGBoost's softmax: float32 exponentials, added in float64 class after class."""
-    e = exp_single(margin - margin.max(axis=1, keepdims=True))
-    total = np.zeros((len(e), 1))
-    for column in range(e.shape[1]):
-        total += e[:, column : column + 1]
-    return e / total.astype(np.float32)
-
-
-def step(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """1 where the margin is above 0, else 0."""
-    return (margin > 0).astype(margin.dtype)
-
-
 LINKS: dict[str, Callable[..., np.ndarray]] = {
     "identity": identity,
     "sigmoid": sigmoid,
@@ -99,10 +68,13 @@ LINKS: dict[str, Callable[..., np.ndarray]] = {
     "expit": expit,
     "samme": samme,
     "isolation": isolation,
-    "sigmoid_single": sigmoid_single,
-    "exp_single": exp_single,
-    "softmax_single": softmax_single,
-    "step": step,
+}
+LINKS |= {
+    "xgboost_sigmoid": xgboost_links.sigmoid,
+    "xgboost_exp": xgboost_links.exp,
+    "xgboost_rounded_exp": xgboost_links.rounded_exp,
+    "xgboost_softmax": xgboost_links.softmax,
+    "xgboost_step": xgboost_links.step,
 }
 LINKS |= {
     "catboost_exp": catboost_links.exp,

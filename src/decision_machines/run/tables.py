@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +38,11 @@ def table_columns(X: Any, columns: Columns) -> TableColumns:
     """The columns of a table in the order of the features, labels turned into their codes."""
     import narwhals as nw
 
+    if getattr(X, "ndim", 2) != 2:
+        raise InputError(
+            DOING, f"a {type(X).__name__}, of one dimension", "pass a table of all features"
+        )
+    _check_distinct(X)
     try:
         table = nw.from_native(X, eager_only=True)
     except TypeError:
@@ -59,6 +65,15 @@ def table_columns(X: Any, columns: Columns) -> TableColumns:
         for feature in columns.categories:
             values[feature] = np.where(values[feature] < 0, np.nan, values[feature])
     return TableColumns(len(table), values)
+
+
+def _check_distinct(X: Any) -> None:
+    """Refuse columns given twice before anything else stumbles over them."""
+    is_pandas = type(X).__module__.startswith("pandas")
+    names = X.columns if is_pandas else getattr(X, "column_names", ())
+    twice = [name for name, n in Counter(map(str, names)).items() if n > 1]
+    if twice:
+        raise InputError(DOING, f"columns given twice: {_some(twice)}", "give every column once")
 
 
 def _with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
@@ -131,7 +146,10 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
     if labels is not None:
         if columns.label_hash:
             return hashed_positions(np.array([*series.to_list(), None], object)[:-1], labels)
-        return _codes(series, labels, columns.dtype)
+        codes = _codes(series, labels, columns.dtype)
+        if columns.refuses_new_labels and np.any(codes < 0):
+            raise _new_label(series.to_list()[int(np.argmax(codes < 0))], feature, columns)
+        return codes
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         name = repr(series.name) if columns.names is None else repr(columns.names[feature])
         raise InputError(
@@ -162,6 +180,15 @@ def _as_it_lies(series: Any) -> np.ndarray:
         if str(chunk.type) not in ("bool", "halffloat"):
             return chunk.to_numpy(zero_copy_only=False)
     return series.to_numpy()
+
+
+def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
+    name = f"{feature}" if columns.names is None else repr(columns.names[feature])
+    return InputError(
+        DOING,
+        f"column {name} holds {label!r}, a category that the model was not trained with",
+        f"use its categories, {_some(list(columns.categories[feature]))}, or None for none",
+    )
 
 
 def _codes(series: Any, labels: tuple, dtype: np.dtype) -> np.ndarray:
