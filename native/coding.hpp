@@ -1,7 +1,6 @@
 // Rank coding: code(z) = how many of the column's thresholds are below z, so z <= t_k is code <= k.
 //
-// Included by kernels.cpp, once for each target. A column's keys are 31 pivots, every 2^shift-th
-// threshold, searched by permutes of registers, and then the thresholds, searched by gathers.
+// Included by kernels.cpp, once for each target.
 #pragma once
 
 namespace {
@@ -65,156 +64,176 @@ void load(const Feature& feature, int64_t row, int64_t n, bool integers_single, 
         load_values(feature, row, n, integers_single, missing_value, static_cast<double*>(x));
 }
 
-// NaN has rank 0: no comparison with it holds.
-template <typename T>
-uint32_t rank(const T* keys, int shift, T x) {
-    uint32_t at = 0;
-    for (uint32_t step = 16; step; step >>= 1) at += keys[at + step - 1] < x ? step : 0;
-    keys += kPivots;
-    at <<= shift;
-    for (uint32_t step = (1u << shift) >> 1; step; step >>= 1)
-        at += keys[at + step - 1] < x ? step : 0;
-    return at;
+// The keys of a column stand as an implicit tree: the children of key i are keys 2 i and 2 i + 1.
+// Down it, i = 2 i + (key < x); at the bottom, i less its leading bit is the rank. NaN has rank 0:
+// no comparison with it holds. The top of the tree stays in registers, where a permute looks a
+// level up: gathers are slow on many processors (and were made slower by microcode).
+constexpr int64_t kCodeGroup = 16;  // ranks found together; x and ranks have room for whole groups
+
+inline void ranks_plain(const float* keys, int levels, const float* x, uint32_t* at) {
+    for (int64_t i = 0; i < kCodeGroup; i += 8) {
+        uint32_t place[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+        for (int level = 0; level < levels; ++level)
+            for (int r = 0; r < 8; ++r)
+                place[r] = 2 * place[r] + static_cast<uint32_t>(keys[place[r]] < x[i + r]);
+        for (int r = 0; r < 8; ++r) at[i + r] = place[r];
+    }
 }
 
-template <typename T>
-void ranks_plain(const T* keys, int shift, const T* x, int64_t n, uint32_t* at) {
-    for (int64_t i = 0; i < n; ++i) at[i] = rank(keys, shift, x[i]);
-}
-
-// The twins below read x up to the next multiple of 16 and write as many ranks.
 #if defined(__AVX512F__) && !defined(DM_SCALAR)
 
-void ranks(const float* keys, int shift, const float* x, int64_t n, uint32_t* at) {
-    const __m512 low = _mm512_loadu_ps(keys), high = _mm512_loadu_ps(keys + 16);
-    const float* body = keys + kPivots;
-    for (int64_t i = 0; i < n; i += 16) {
-        const __m512 value = _mm512_loadu_ps(x + i);
-        // The first of 31 pivots is number 15: the same for all lanes.
-        __m512i found = _mm512_setzero_si512();
-        const __m512 middle = _mm512_set1_ps(keys[15]);
-        __mmask16 below = _mm512_cmp_ps_mask(middle, value, _CMP_LT_OQ);
-        found = _mm512_maskz_set1_epi32(below, 16);
-        for (int step = 8; step; step >>= 1) {
-            const __m512i probe = _mm512_add_epi32(found, _mm512_set1_epi32(step - 1));
-            const __m512 key = _mm512_permutex2var_ps(low, probe, high);
-            below = _mm512_cmp_ps_mask(key, value, _CMP_LT_OQ);
-            found = _mm512_mask_add_epi32(found, below, found, _mm512_set1_epi32(step));
+// The first levels of the tree, up to 8, in registers.
+template <int Levels>
+struct Top {
+    __m512 keys[Levels > 4 ? 1 << (Levels - 4) : 1];
+
+    explicit Top(const float* from) {
+        for (int i = 0; i < (Levels > 4 ? 1 << (Levels - 4) : 1); ++i)
+            keys[i] = _mm512_loadu_ps(from + 16 * i);
+    }
+    // Key i of 2^Level keys from keys[First] on; turns: the answers so far, the first one first.
+    template <int First, int Count>
+    __m512 look_up(__m512i i, const __mmask16* turns) const {
+        if constexpr (Count == 1)
+            return _mm512_permutexvar_ps(i, keys[First]);
+        else if constexpr (Count == 2)
+            return _mm512_permutex2var_ps(keys[First], i, keys[First + 1]);
+        else
+            return _mm512_mask_blend_ps(turns[0], look_up<First, Count / 2>(i, turns + 1),
+                                        look_up<First + Count / 2, Count / 2>(i, turns + 1));
+    }
+    template <int Level>
+    void descend(__m512 x, __m512i& i, __mmask16* turns) const {
+        if constexpr (Level < Levels) {
+            __m512 key;
+            if constexpr (Level < 4)
+                key = _mm512_permutexvar_ps(i, keys[0]);
+            else
+                key = look_up<1 << (Level - 4), 1 << (Level - 4)>(i, turns);
+            turns[Level] = _mm512_cmp_ps_mask(key, x, _CMP_LT_OQ);
+            i = _mm512_add_epi32(i, i);
+            i = _mm512_mask_add_epi32(i, turns[Level], i, _mm512_set1_epi32(1));
+            descend<Level + 1>(x, i, turns);
         }
-        found = _mm512_slli_epi32(found, shift);
-        for (int step = (1 << shift) >> 1; step; step >>= 1) {
-            const __m512 key = _mm512_i32gather_ps(found, body + step - 1, 4);
-            below = _mm512_cmp_ps_mask(key, value, _CMP_LT_OQ);
-            found = _mm512_mask_add_epi32(found, below, found, _mm512_set1_epi32(step));
+    }
+};
+
+template <int Levels>
+void ranks_top(const float* keys, int levels, const float* x, int64_t n, uint32_t* at) {
+    const Top<Levels> top(keys);
+    for (int64_t r = 0; r < n; r += 16) {
+        const __m512 value = _mm512_loadu_ps(x + r);
+        __m512i i = _mm512_set1_epi32(1);
+        __mmask16 turns[Levels];
+        top.template descend<0>(value, i, turns);
+        for (int level = Levels; level < levels; ++level) {
+            const __m512 key = _mm512_i32gather_ps(i, keys, 4);
+            const __mmask16 below = _mm512_cmp_ps_mask(key, value, _CMP_LT_OQ);
+            i = _mm512_add_epi32(i, i);
+            i = _mm512_mask_add_epi32(i, below, i, _mm512_set1_epi32(1));
         }
-        _mm512_storeu_si512(at + i, found);
+        _mm512_storeu_si512(at + r, i);
     }
 }
 
-void ranks(const double* keys, int shift, const double* x, int64_t n, uint32_t* at) {
-    const double* body = keys + kPivots;
-    const __m512d key0 = _mm512_loadu_pd(keys), key1 = _mm512_loadu_pd(keys + 8);
-    const __m512d key2 = _mm512_loadu_pd(keys + 16), key3 = _mm512_loadu_pd(keys + 24);
-    for (int64_t i = 0; i < n; i += 8) {
-        const __m512d value = _mm512_loadu_pd(x + i);
-        const __mmask8 upper =
-            _mm512_cmp_pd_mask(_mm512_set1_pd(keys[15]), value, _CMP_LT_OQ);
-        __m512i found = _mm512_maskz_set1_epi64(upper, 16);
-        for (int step = 8; step; step >>= 1) {
-            const __m512i probe = _mm512_add_epi64(found, _mm512_set1_epi64(step - 1));
-            const __m512d key =
-                _mm512_mask_blend_pd(upper, _mm512_permutex2var_pd(key0, probe, key1),
-                                     _mm512_permutex2var_pd(key2, probe, key3));
-            const __mmask8 below = _mm512_cmp_pd_mask(key, value, _CMP_LT_OQ);
-            found = _mm512_mask_add_epi64(found, below, found, _mm512_set1_epi64(step));
-        }
-        __m256i place = _mm512_cvtepi64_epi32(_mm512_slli_epi64(found, shift));
-        for (int step = (1 << shift) >> 1; step; step >>= 1) {
-            const __m512d key = _mm512_i32gather_pd(place, body + step - 1, 8);
-            const __mmask8 below = _mm512_cmp_pd_mask(key, value, _CMP_LT_OQ);
-            place = _mm256_mask_add_epi32(place, below, place, _mm256_set1_epi32(step));
-        }
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(at + i), place);
-    }
+inline void find_ranks(const float* keys, int levels, const float* x, int64_t n, uint32_t* at) {
+    if (levels <= 4) return ranks_top<4>(keys, levels, x, n, at);
+    if (levels == 5) return ranks_top<5>(keys, levels, x, n, at);
+    if (levels == 6) return ranks_top<6>(keys, levels, x, n, at);
+    if (levels == 7) return ranks_top<7>(keys, levels, x, n, at);
+    ranks_top<8>(keys, levels, x, n, at);
 }
 
 #elif defined(__AVX2__) && !defined(DM_SCALAR)
 
-void ranks(const float* keys, int shift, const float* x, int64_t n, uint32_t* at) {
-    // Pivots 3, 7, ... 27 decide the first three steps in one register of eight.
-    const __m256 coarse = _mm256_setr_ps(keys[3], keys[7], keys[11], keys[15], keys[19], keys[23],
-                                         keys[27], INFINITY);
-    const float* body = keys + kPivots;
-    for (int64_t i = 0; i < n; i += 8) {
-        const __m256 value = _mm256_loadu_ps(x + i);
-        __m256i found = _mm256_setzero_si256();
-        for (int step = 4; step; step >>= 1) {
-            const __m256i probe = _mm256_add_epi32(found, _mm256_set1_epi32(step - 1));
-            const __m256 below =
-                _mm256_cmp_ps(_mm256_permutevar8x32_ps(coarse, probe), value, _CMP_LT_OQ);
-            found = _mm256_add_epi32(
-                found, _mm256_and_si256(_mm256_castps_si256(below), _mm256_set1_epi32(step)));
-        }
-        found = _mm256_slli_epi32(found, 2);
-        for (int step = 2; step; step >>= 1) {
-            const __m256 key = _mm256_i32gather_ps(keys + step - 1, found, 4);
-            const __m256 below = _mm256_cmp_ps(key, value, _CMP_LT_OQ);
-            found = _mm256_add_epi32(
-                found, _mm256_and_si256(_mm256_castps_si256(below), _mm256_set1_epi32(step)));
-        }
-        found = _mm256_slli_epi32(found, shift);
-        for (int step = (1 << shift) >> 1; step; step >>= 1) {
-            const __m256 key = _mm256_i32gather_ps(body + step - 1, found, 4);
-            const __m256 below = _mm256_cmp_ps(key, value, _CMP_LT_OQ);
-            found = _mm256_add_epi32(
-                found, _mm256_and_si256(_mm256_castps_si256(below), _mm256_set1_epi32(step)));
-        }
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(at + i), found);
+template <int Levels>
+struct Top {
+    const float* keys;
+
+    template <int First, int Count>
+    __m256 look_up(__m256i i, const __m256* turns) const {
+        if constexpr (Count == 1)
+            return _mm256_permutevar8x32_ps(_mm256_loadu_ps(keys + 8 * First), i);
+        else
+            return _mm256_blendv_ps(look_up<First, Count / 2>(i, turns + 1),
+                                    look_up<First + Count / 2, Count / 2>(i, turns + 1), turns[0]);
     }
+    template <int Level>
+    void descend(__m256 x, __m256i& i, __m256* turns) const {
+        if constexpr (Level < Levels) {
+            __m256 key;
+            if constexpr (Level < 3)
+                key = _mm256_permutevar8x32_ps(_mm256_loadu_ps(keys), i);
+            else
+                key = look_up<1 << (Level - 3), 1 << (Level - 3)>(i, turns);
+            turns[Level] = _mm256_cmp_ps(key, x, _CMP_LT_OQ);
+            i = _mm256_sub_epi32(_mm256_add_epi32(i, i), _mm256_castps_si256(turns[Level]));
+            descend<Level + 1>(x, i, turns);
+        }
+    }
+};
+
+template <int Levels>
+void ranks_top(const float* keys, int levels, const float* x, int64_t n, uint32_t* at) {
+    const Top<Levels> top{keys};
+    for (int64_t r = 0; r < n; r += 8) {
+        __m256i i = _mm256_set1_epi32(1);
+        __m256 turns[Levels];
+        top.template descend<0>(_mm256_loadu_ps(x + r), i, turns);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(at + r), i);
+    }
+    for (int64_t r = 0; levels > Levels && r < n; r += 8)
+        for (int level = Levels; level < levels; ++level)
+            for (int64_t lane = r; lane < r + 8; ++lane)
+                at[lane] = 2 * at[lane] + static_cast<uint32_t>(keys[at[lane]] < x[lane]);
 }
 
-void ranks(const double* keys, int shift, const double* x, int64_t n, uint32_t* at) {
-    const double* body = keys + kPivots;
-    auto halve = [](__m256i wide) {  // the low halves of four 64-bit masks
-        return _mm256_castsi256_si128(
-            _mm256_permutevar8x32_epi32(wide, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6)));
-    };
-    for (int64_t i = 0; i < n; i += 4) {
-        const __m256d value = _mm256_loadu_pd(x + i);
-        __m128i found = _mm_setzero_si128();
-        auto descend = [&](const double* from, int step) {
-            const __m256d below =
-                _mm256_cmp_pd(_mm256_i32gather_pd(from + step - 1, found, 8), value, _CMP_LT_OQ);
-            found = _mm_add_epi32(
-                found, _mm_and_si128(halve(_mm256_castpd_si256(below)), _mm_set1_epi32(step)));
-        };
-        for (int step = 16; step; step >>= 1) descend(keys, step);
-        found = _mm_slli_epi32(found, shift);
-        for (int step = (1 << shift) >> 1; step; step >>= 1) descend(body, step);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(at + i), found);
-    }
+inline void find_ranks(const float* keys, int levels, const float* x, int64_t n, uint32_t* at) {
+    if (levels <= 4) return ranks_top<4>(keys, levels, x, n, at);
+    if (levels == 5) return ranks_top<5>(keys, levels, x, n, at);
+    if (levels == 6) return ranks_top<6>(keys, levels, x, n, at);
+    ranks_top<7>(keys, levels, x, n, at);
 }
 
 #else
 
-template <typename T>
-void ranks(const T* keys, int shift, const T* x, int64_t n, uint32_t* at) {
-    ranks_plain(keys, shift, x, n, at);
+inline void find_ranks(const float* keys, int levels, const float* x, int64_t n, uint32_t* at) {
+    for (int64_t r = 0; r < n; r += kCodeGroup) ranks_plain(keys, levels, x + r, at + r);
 }
 
 #endif
 
+// Ranks of doubles by their floats, both rounded down: only where x and a key become the same
+// float must the doubles be compared.
+inline uint32_t rank_double(const double* sorted, uint32_t n, double x) {
+    uint32_t low = 0, high = n;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (sorted[middle] < x)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+inline float round_down(double x) {
+    const float found = static_cast<float>(x);
+    return static_cast<double>(found) > x ? std::nextafterf(found, -INFINITY) : found;
+}
+
 template <typename Code>
-void put(const uint32_t* at, int64_t n, void* plane) {
+void put(const uint32_t* at, uint32_t leading, int64_t n, void* plane) {
     Code* out = static_cast<Code*>(plane);
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Code>(at[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Code>(at[i] - leading);
 }
 
 template <typename Code, typename T>
-void mark_nan(const T* x, int64_t n, uint32_t code, void* plane) {
+void put_high(const uint32_t* at, uint32_t leading, const T* x, uint32_t nan_code, int64_t n,
+              void* plane) {
     Code* out = static_cast<Code*>(plane);
     for (int64_t i = 0; i < n; ++i)
-        if (x[i] != x[i]) out[i] = static_cast<Code>(code);
+        out[i] = static_cast<Code>(x[i] == x[i] ? at[i] - leading : nan_code);
 }
 
 // -1, +1, or 0 for missing.
@@ -257,39 +276,50 @@ void code_members(const Coding& coding, int64_t column, const T* x, int64_t n, v
 }
 
 template <typename T>
-void code_column(const Coding& coding, int64_t column, const T* keys, const T* given, int64_t n,
-                 void* low, void* high) {
+void code_column(const Coding& coding, int64_t column, const T* given, int64_t n, void* low,
+                 void* high) {
     const Column& c = coding.columns[column];
     if (c.rule == Rule::member)
         return c.width == 1 ? code_members<T, uint8_t>(coding, column, given, n, low, high)
                             : code_members<T, uint16_t>(coding, column, given, n, low, high);
-    alignas(64) T own[kCodeRows];
+    alignas(64) T x[kCodeRows];
+    alignas(64) float rounded[kCodeRows];
     alignas(64) uint32_t at[kCodeRows];
-    const T* x = given;
-    if (c.rule == Rule::nan_as_zero) {
-        for (int64_t i = 0; i < n; ++i) own[i] = given[i] == given[i] ? given[i] : T(0);
-        x = own;
-    } else if (c.rule == Rule::zero_as_nan) {
-        for (int64_t i = 0; i < n; ++i) own[i] = std::abs(given[i]) <= T(kZero) ? T(NAN) : given[i];
-        x = own;
+    const int64_t whole = (n + kCodeGroup - 1) / kCodeGroup * kCodeGroup;
+    if (c.rule == Rule::nan_as_zero)
+        for (int64_t i = 0; i < n; ++i) x[i] = given[i] == given[i] ? given[i] : T(0);
+    else if (c.rule == Rule::zero_as_nan)
+        for (int64_t i = 0; i < n; ++i) x[i] = std::abs(given[i]) <= T(kZero) ? T(NAN) : given[i];
+    else
+        for (int64_t i = 0; i < n; ++i) x[i] = given[i];
+    for (int64_t i = n; i < whole; ++i) x[i] = T(0);
+    const float* keys = coding.keys32 + c.keys;
+    const uint32_t leading = 1u << c.levels;
+    if constexpr (sizeof(T) == 4) {
+        find_ranks(keys, c.levels, x, whole, at);
+    } else {
+        for (int64_t i = 0; i < whole; ++i) rounded[i] = round_down(x[i]);
+        find_ranks(keys, c.levels, rounded, whole, at);
+        const double* sorted = coding.keys64 + c.keys64;
+        for (int64_t i = 0; i < n; ++i) {
+            const uint32_t rank = at[i] - leading;
+            if (rank < c.n && coding.sorted32[c.keys64 + rank] == rounded[i])
+                at[i] = leading + rank_double(sorted, c.n, x[i]);
+        }
     }
-    for (int64_t i = n; i % 16; ++i) (x == own ? own : const_cast<T*>(given))[i] = T(0);
-    ranks(keys + c.keys, c.shift, x, n, at);
-    void* planes[2] = {low, high};
-    for (void* plane : planes) {
-        if (!plane) continue;
-        c.width == 1 ? put<uint8_t>(at, n, plane) : put<uint16_t>(at, n, plane);
-    }
-    if (high) c.width == 1 ? mark_nan<uint8_t>(x, n, c.n, high) : mark_nan<uint16_t>(x, n, c.n, high);
+    if (low) c.width == 1 ? put<uint8_t>(at, leading, n, low) : put<uint16_t>(at, leading, n, low);
+    if (high)
+        c.width == 1 ? put_high<uint8_t>(at, leading, x, c.n, n, high)
+                     : put_high<uint16_t>(at, leading, x, c.n, n, high);
 }
 
 // x has room for kCodeRows values.
 void code(const Coding& coding, int64_t column, const void* x, bool single, int64_t n, void* low,
           void* high) {
     if (single)
-        code_column(coding, column, coding.keys32, static_cast<const float*>(x), n, low, high);
+        code_column(coding, column, static_cast<const float*>(x), n, low, high);
     else
-        code_column(coding, column, coding.keys64, static_cast<const double*>(x), n, low, high);
+        code_column(coding, column, static_cast<const double*>(x), n, low, high);
 }
 
 }  // namespace

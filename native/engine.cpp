@@ -255,7 +255,7 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
         own.codes.reserve(section.row_bytes * rows + 64);
         uint8_t* codes = own.codes.as<uint8_t>();
         const Coding coding{section.columns.data(), static_cast<int64_t>(section.columns.size()),
-                            section.keys32.data(), section.keys64.data(), plan.members.data(),
+                            section.keys32.data(), section.sorted32.data(), section.keys64.data(), plan.members.data(),
                             plan.answers.data(), section.tables.data(), section.table_of.data(),
                             plan.negative_fractions};
         alignas(64) double x[kCodeRows];
@@ -331,10 +331,10 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                             tree.values + output * (tree.split ? 64 : tree.n_labels);
                         if constexpr (sizeof(Sum) == 4)
                             kernels.add32(labels, tree.label_bytes, plan.values32.data() + at,
-                                          tree.split, plan.aggregate, sum);
+                                          tree.n_labels, plan.aggregate, sum);
                         else
                             kernels.add64(labels, tree.label_bytes, plan.values64.data() + at,
-                                          tree.split, plan.aggregate, sum);
+                                          tree.n_labels, plan.aggregate, sum);
                     }
                 }
             }

@@ -12,7 +12,6 @@ namespace dm {
 
 constexpr int64_t kBlockRows = 1024;  // rows to one operation of a tree
 constexpr int64_t kBlockBytes = kBlockRows / 8;
-constexpr int64_t kPivots = 32;       // 31 pivots and a pad before each column's thresholds
 constexpr int64_t kCodeRows = 128;  // rows whose features are coded together, while they are in L1
 
 enum class Rule : uint8_t { value = 0, nan_as_zero = 1, zero_as_nan = 2, member = 3 };
@@ -30,10 +29,11 @@ struct Feature {
 struct Column {
     uint32_t feature;
     Rule rule;
-    uint8_t shift;        // log2 of the gap between the 31 pivots that stand before the thresholds
+    uint8_t levels;       // of the search tree of its thresholds
     uint8_t width;        // bytes to a code, 1 or 2
     uint32_t n;           // thresholds; the largest code
-    int64_t keys;         // where its pivots, then its thresholds start in keys32 and keys64
+    int64_t keys;         // where its search tree of 2^levels keys starts in keys32
+    int64_t keys64;       // where its thresholds start in sorted32 and keys64
     int64_t low, high;    // planes where NaN has the lowest / highest code, in bytes to a row; or -1
     uint32_t code0, code1;  // of z = 0 and z = 1
     int64_t set, set_size;  // members: answers by category (see Coding::answers)
@@ -44,8 +44,9 @@ struct Column {
 struct Coding {
     const Column* columns;
     int64_t n_columns;
-    const float* keys32;    // thresholds rounded down: the same codes for every float32 x
-    const double* keys64;
+    const float* keys32;    // search trees of thresholds rounded down: exact for every float32 x
+    const float* sorted32;  // the same, ascending in each column
+    const double* keys64;   // thresholds of float64 columns, ascending in each column
     const int64_t* members;   // categories, ascending within a set
     const int8_t* answers;    // -1, 0 or +1 by member
     const int8_t* tables;     // answers by category itself, for sets of small categories
@@ -127,9 +128,9 @@ struct Kernels {
     void (*walk32)(const Node32* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row,
                    int64_t n, uint32_t* leaves);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
-    void (*add32)(const void* labels, int label_bytes, const float* values, bool split,
+    void (*add32)(const void* labels, int label_bytes, const float* values, int64_t n_labels,
                   Aggregate aggregate, float* sum);
-    void (*add64)(const void* labels, int label_bytes, const double* values, bool split,
+    void (*add64)(const void* labels, int label_bytes, const double* values, int64_t n_labels,
                   Aggregate aggregate, double* sum);
 };
 

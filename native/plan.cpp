@@ -102,19 +102,28 @@ Section make_section(const Machine& m, int64_t first, int64_t last, bool words,
                     section.tables[section.table_of.back() + m.members[i]] = m.answers[i];
             }
         } else {
-            int shift = 0;
-            while (kPivots << shift <= column.n) ++shift;
-            column.shift = static_cast<uint8_t>(shift);
+            // A tree of 2^levels - 1 keys, and at least 15 so that its top fills a register.
+            int levels = 4;
+            while ((int64_t{1} << levels) <= column.n) ++levels;
+            column.levels = static_cast<uint8_t>(levels);
             column.keys = static_cast<int64_t>(section.keys32.size());
-            const double inf = std::numeric_limits<double>::infinity();
-            auto key = [&](int64_t i) { return i < column.n ? keys[i] : inf; };
-            auto push = [&](double value) {
-                section.keys32.push_back(round_down(value));
-                if (!m.single) section.keys64.push_back(value);
-            };
-            for (int64_t i = 0; i < kPivots; ++i) push(key(((i + 1) << shift) - 1));
-            const int64_t body = shift ? ((column.n >> shift) + 1) << shift : 0;
-            for (int64_t i = 0; i < body; ++i) push(key(i));
+            const int64_t size = int64_t{1} << levels;
+            section.keys32.resize(section.keys32.size() + size,
+                                  std::numeric_limits<float>::infinity());
+            float* tree = section.keys32.data() + column.keys;
+            for (int64_t i = 1; i < size; ++i) {
+                // Key i of level l is number (2 (i - 2^l) + 1) 2^(levels - l - 1) - 1 in order.
+                int level = 0;
+                while ((i >> level) > 1) ++level;
+                const int64_t rank =
+                    ((2 * (i - (int64_t{1} << level)) + 1) << (levels - level - 1)) - 1;
+                if (rank < column.n) tree[i] = round_down(keys[rank]);
+            }
+            if (!m.single) {
+                column.keys64 = static_cast<int64_t>(section.keys64.size());
+                section.keys64.insert(section.keys64.end(), keys.begin(), keys.end());
+                for (double key : keys) section.sorted32.push_back(round_down(key));
+            }
         }
         section.columns.push_back(column);
     }
@@ -501,6 +510,9 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         plan.sections.push_back(std::move(section));
     }
 
+    // Kernels read whole registers of values.
+    for (int i = 0; i < 64; ++i) add_value(0.0);
+
     // Nodes over z, for few rows.
     bool narrow_raw = 2 * m.n_columns <= 65536;
     for (int64_t tree = 0; tree < m.n_trees; ++tree)
@@ -530,7 +542,8 @@ int64_t Plan::n_bytes() const {
     int64_t total = bytes(trees) + bytes(nodes16) + bytes(nodes32) + bytes(values32) +
                     bytes(values64) + bytes(raw16) + bytes(raw32);
     for (const Section& section : sections) {
-        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.keys64) +
+        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted32) +
+                 bytes(section.keys64) +
                  bytes(section.tables);
         for (const Group& group : section.groups)
             total += bytes(group.tests) + bytes(group.selects) + bytes(group.bits) +

@@ -74,7 +74,7 @@ struct Group {
 // A run of trees that share one coding of the columns.
 struct Section {
     std::vector<Column> columns;
-    std::vector<float> keys32;
+    std::vector<float> keys32, sorted32;
     std::vector<double> keys64;
     std::vector<int8_t> tables;
     std::vector<int64_t> table_of;
