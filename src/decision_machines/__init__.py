@@ -12,6 +12,7 @@ array([5.])
 
 from __future__ import annotations
 
+from . import stream
 from .errors import (
     DecisionMachinesError,
     InputError,
@@ -38,6 +39,7 @@ from .machine import (
 )
 from .read import convert, load
 from .run.native import engine_info
+from .stream import expr
 
 __version__ = "0.1.0"
 
@@ -63,7 +65,9 @@ __all__ = [
     "engine_info",
     "exit_is_unique",
     "explain_mismatch",
+    "expr",
     "figure_one",
     "load",
+    "stream",
     "tree_of_templates",
 ]
