@@ -15,6 +15,7 @@ from __future__ import annotations
 from . import stream
 from .errors import (
     DecisionMachinesError,
+    InexactWarning,
     InputError,
     InvariantError,
     MissingLibraryError,
@@ -48,6 +49,7 @@ __all__ = [
     "Columns",
     "DecisionMachine",
     "DecisionMachinesError",
+    "InexactWarning",
     "InputError",
     "InvariantError",
     "LinearLeaves",

@@ -107,7 +107,7 @@ class Limits:
         output = self.machine.output
         self.refuse(
             f"output.link is {output.link!r}, with {len(output)} outputs and the decision "
-            f"{output.decision!r}: no objective of {self.target} answers so to the bit",
+            f"{output.decision!r}: {self.target} has nothing that answers so to the bit",
             "write the margins alone, with margins=True, and apply the link to what the model "
             "predicts",
         )
