@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from .leaves import added
+
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
@@ -62,5 +64,5 @@ class Keys(nn.Module):
                 self.is_right, right.index_select(0, self.test), left.index_select(0, self.test)
             )
             p = left.new_zeros((paths.n_leaves, left.shape[1]))
-            p = p.index_add(0, self.leaf, self.factor[:, None] * terms)
+            p = added(p, self.leaf, self.factor[:, None] * terms)
         return p / self.depth if self.kind == "normalised" else p

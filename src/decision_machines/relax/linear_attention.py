@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from .leaves import added
+
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
@@ -113,13 +115,9 @@ class LinearAttention(nn.Module):
         return total.to(V.dtype)[:, :, None]
 
     def _by_tree(self, rows: Tensor) -> Tensor:
-        from .leaves import added
-
         return added(rows.new_zeros((self.n_trees, *rows.shape[1:])), self.of_test, rows)
 
     def _random(self, q: Tensor, V: Tensor, paths: Paths) -> Tensor:
-        from .leaves import added
-
         omega = self.omega.index_select(0, paths.test_order)
         # A factor common to a tree's leaves cancels: the query's norm, and its largest exponent.
         exponent = self._by_tree(omega[:, :, None] * q[:, None, :])

@@ -36,7 +36,7 @@ class Paths(nn.Module):
         The machine's number of each test and leaf in level order.
     test_rank, leaf_rank
         Where each of the machine's tests and leaves stands in level order.
-    children, test_start
+    children_of, test_start
         The machine's own arrays, for kernels that walk the trees themselves.
     """
 
@@ -49,7 +49,7 @@ class Paths(nn.Module):
 
     def __init__(self, machine: DecisionMachine) -> None:
         super().__init__()
-        self.children, self.test_start = machine.children, machine.trees.test_start
+        self.children_of, self.test_start = machine.children, machine.trees.test_start
         self.n_tests, self.n_leaves = machine.n_tests, machine.n_leaves
         test_order, leaf_order, next_index, leaf_index, self.levels = _levels(machine)
         self.n_stumps = len(leaf_order) - sum(n_leaves for _, _, n_leaves in self.levels)

@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from .sparse import entmax15
+
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
@@ -57,9 +59,7 @@ class Selection(nn.Module):
             return torch.nn.functional.one_hot(self.column, self.n_columns).double()
         if self.kind == "oblique":
             return self.S
-        from entmax import entmax15
-
-        soft = entmax15(self.S, dim=-1) if len(self.S) else self.S
+        soft = entmax15(self.S) if self.S.numel() else self.S
         if self.kind == "sparse":
             return soft
         hard = torch.nn.functional.one_hot(self.S.argmax(-1), self.n_columns).to(soft.dtype)
@@ -76,8 +76,8 @@ class Selection(nn.Module):
         S = self.weights()
         S = S if order is None else S.index_select(0, order)
         is_nan = z.isnan().t()
-        # A finite stand-in: 0 · NaN and 0 · inf would poison the gradient of S.
-        bound = torch.finfo(z.dtype).max
+        # Finite stand-ins: 0 · NaN and 0 · inf would poison the gradient of S.
+        bound = torch.finfo(z.dtype).max * 2.0**-20
         known = torch.where(is_nan, torch.zeros_like(z.t()), z.t().clamp(-bound, bound))
         selected = S @ known
         if self.kind == "oblique":

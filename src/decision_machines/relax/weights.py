@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from . import sparse
+
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
@@ -44,23 +46,17 @@ def sparsemax(p: Scores, is_real: Real) -> Scores:
 
     Paper: sparse attention, "for the sake of more interpretability".
     """
-    from entmax import sparsemax as project
-
-    return project(_near_the_best(p, is_real, 1.0), dim=1)
+    return sparse.sparsemax(_near_the_best(p, is_real, 1.0))
 
 
 def entmax15(p: Scores, is_real: Real) -> Scores:
     """1.5-entmax: between softmax and sparsemax; leaves 2 below the best get exactly 0."""
-    from entmax import entmax15 as project
-
-    return project(_near_the_best(p, is_real, 2.0), dim=1)
+    return sparse.entmax15(_near_the_best(p, is_real, 2.0))
 
 
 def entmax(p: Scores, is_real: Real, alpha: float) -> Scores:
     """α-entmax: leaves 1 / (α - 1) below the best get exactly 0."""
-    from entmax import entmax_bisect
-
-    return entmax_bisect(_near_the_best(p, is_real, 1 / (alpha - 1)), alpha, dim=1)
+    return sparse.entmax(_near_the_best(p, is_real, 1 / (alpha - 1)), alpha)
 
 
 def _near_the_best(p: Scores, is_real: Real, width: float) -> Scores:
