@@ -22,25 +22,32 @@ inline uint32_t walk(const WalkNode* nodes, const uint16_t* codes, uint32_t at, 
     return at;
 }
 
-// The node where each row ends. Rows that are under way stand in buffers.rows.
+constexpr int64_t kDeepRows = 128;  // whose codes stay in the first-level cache
+constexpr int kSteps = 2;  // at a time: longer chains leave fewer rows under way at once
+constexpr int kFirstSteps = 6;  // without asking which rows are done
+
+// The node where each row ends; `rows` holds those that are under way.
 void deep(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n, uint32_t* rows,
           uint32_t* ends) {
-    int64_t under_way = 0;
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t start = 0; start < n; start += kDeepRows) {
+        const int64_t m = n - start < kDeepRows ? n - start : kDeepRows;
+        const uint16_t* own = codes + start * stride;
+        uint32_t* at = ends + start;
         bool moved;
-        ends[i] = walk<8>(nodes, codes + i * stride, 0, moved);
-        rows[under_way] = static_cast<uint32_t>(i);
-        under_way += moved;
-    }
-    while (under_way) {
-        const int64_t m = under_way;
-        under_way = 0;
-        for (int64_t i = 0; i < m; ++i) {
-            const uint32_t row = rows[i];
-            bool moved;
-            ends[row] = walk<4>(nodes, codes + row * stride, ends[row], moved);
-            rows[under_way] = row;
-            under_way += moved;
+        for (int64_t i = 0; i < m; ++i) at[i] = walk<kSteps>(nodes, own + i * stride, 0, moved);
+        for (int step = kSteps; step < kFirstSteps; step += kSteps)
+            for (int64_t i = 0; i < m; ++i)
+                at[i] = walk<kSteps>(nodes, own + i * stride, at[i], moved);
+        for (int64_t i = 0; i < m; ++i) rows[i] = static_cast<uint32_t>(i);
+        for (int64_t under_way = m; under_way;) {
+            const int64_t count = under_way;
+            under_way = 0;
+            for (int64_t i = 0; i < count; ++i) {
+                const uint32_t row = rows[i];
+                at[row] = walk<kSteps>(nodes, own + row * stride, at[row], moved);
+                rows[under_way] = row;
+                under_way += moved;
+            }
         }
     }
 }
