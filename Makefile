@@ -48,6 +48,7 @@ lint: $(VENV)/.dev-stamp
 bench: $(VENV)/.dev-stamp
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/build.py
+	$(BIN)/python benchmarks/read.py
 
 docs: $(VENV)/.dev-stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

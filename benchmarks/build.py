@@ -14,7 +14,7 @@ import time
 
 LIMITS = {
     "100x3000": {"seconds": 1.0, "adds_mb": 100.0, "B_seconds": 3.0},
-    "300x50000": {"held_mb": 1500.0},
+    "300x50000": {"peak_mb": 1500.0},
 }
 
 

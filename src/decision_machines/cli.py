@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from .errors import DecisionMachinesError
 
@@ -81,18 +82,17 @@ def verify(
     from .explain import certify, explain_mismatch
     from .read import convert
     from .read.originals import open_original
-    from .run.files import read_matrix
+    from .run.files import read_table
 
     original = open_original(model, trust=trust)
     machine = convert(original)
+    rows = None if data is None else read_table(data)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("probing trees", total=machine.n_trees)
         certificate = certify(
-            machine, original, progress=lambda done, total: bar.update(task, completed=done)
+            machine, original, rows, progress=lambda done, total: bar.update(task, completed=done)
         )
-    report = None
-    if data is not None:
-        report = explain_mismatch(machine, original, read_matrix(data, machine))
+    report = None if rows is None else explain_mismatch(machine, original, rows)
     holds = certificate.holds and not report
     if as_json:
         found = {**vars(certificate), "holds": holds}
@@ -103,9 +103,9 @@ def verify(
             found["rows that differ"] = report.rows.tolist()
         typer.echo(json.dumps(found, default=str))
     else:
-        console.print(str(certificate), style="green" if certificate else "red", highlight=False)
+        console.print(Text(str(certificate), "green" if certificate else "red"), soft_wrap=True)
         if report is not None:
-            console.print(str(report), style="red" if report else "green", highlight=False)
+            console.print(Text(str(report), "red" if report else "green"), soft_wrap=True)
     raise typer.Exit(0 if holds else 1)
 
 
@@ -134,7 +134,7 @@ def main() -> None:
     try:
         app()
     except DecisionMachinesError as error:
-        Console(stderr=True).print(f"[bold red]error[/] {error}", highlight=False, markup=True)
+        Console(stderr=True).print(Text.assemble(("error ", "bold red"), str(error)))
         sys.exit(2)
 
 

@@ -664,6 +664,7 @@ FAULTS = {
         tree["categories_sizes"].__setitem__(0, 99) for tree in trees
     ],
     "below 0": lambda document, trees: [tree["categories"].__setitem__(0, -1) for tree in trees],
+    "not 0 or 1": put("default_left", 0, 2),
     "default_left": lambda document, trees: trees[0]["default_left"].pop(),
     "64 bits": put("left_children", 0, 2**70),
     "something other than": put("split_conditions", 0, "0.5"),

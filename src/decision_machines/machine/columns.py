@@ -28,7 +28,7 @@ class Rule(enum.IntEnum):
     NAN_AS_ZERO = 1
     """z = 0 where x is NaN."""
     ZERO_AS_NAN = 2
-    """z = NaN where |x| is at most 1e-35 (as a float32)."""
+    """z = NaN where x is within 1e-35 (as a float32) of zero."""
     MEMBER = 3
     """z = 0, 1 or NaN by looking the category int(x) up in the column's set."""
 
@@ -49,6 +49,8 @@ class CategorySets(Part):
     outside: Int[np.ndarray, "c"]
     negative_fractions: bool = False
     """Whether -0.5 is category 0 (LightGBM truncates first) or no category (XGBoost)."""
+    whole: bool = False
+    """Whether only whole numbers are categories (ONNX); else a fraction is cut off."""
 
     def __post_init__(self) -> None:
         for name, dtype in (
@@ -92,6 +94,8 @@ class CategorySets(Part):
         lowest = -1.0 if self.negative_fractions else 0.0
         # Beyond 2**31 no library keeps a category; there, and below `lowest`, nothing is found.
         is_category = ((x > lowest) | (x == 0.0)) & (x < 2.0**31)
+        if self.whole:
+            is_category = is_category & (x == xp.trunc(x))
         k = xp.astype(xp.trunc(xp.where(is_category, x, xp.zeros_like(x))), xp.int64)
         span = slice(int(self.start[which]), int(self.start[which + 1]))
         answer = xp.full(x.shape, int(self.outside[which]), dtype=xp.int8)

@@ -291,7 +291,8 @@ class DecisionMachine(Part):
     def mask_projection(self, trees: Iterable[int]) -> sp.dia_array:
         """(J, J) W^B: the projection onto the tests of all other trees.
 
-        NOTE[PAPER]: printed there with the wrong shape; it is square over the tests.
+        Paper: the masking by W^B after Eq. `forest`. NOTE[PAPER]: printed there with the wrong
+        shape; it is square over the tests.
         """
         keep = ~np.isin(self.trees.of_test, self._tree_numbers(trees))
         return sp.dia_array((keep[None].astype(np.int8), [0]), shape=(self.n_tests, self.n_tests))

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["READERS", "convert", "load", "reader_of"]
 
 READERS: dict[str, tuple[str, str]] = {
-    "catboost": ("catboost", "read_catboost"),
     "sklearn": ("sklearn", "read_sklearn"),
     "xgboost": ("xgboost", "read_xgboost"),
     "lightgbm": ("lightgbm", "read_lightgbm"),
+    "catboost": ("catboost", "read_catboost"),
     "onnx": ("onnx", "read_onnx"),
 }
 """The package that a model's class comes from → the file of this room and its function."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +21,6 @@ class Format(NamedTuple):
     """A function of `module` from bytes and what to call them to a machine, or to a model."""
 
     def knows(self, data: bytes) -> bool:
-        if importlib.util.find_spec(f"{__package__}.{self.module}") is None:
-            return False
         return bool(getattr(self._module(), self.is_it)(data))
 
     def open(self, data: bytes, source: str) -> Any:

@@ -56,7 +56,7 @@ def _xgboost(xgboost: Any, data: bytes) -> Any:
 
 
 def _lightgbm(lightgbm: Any, data: bytes) -> Any:
-    return lightgbm.Booster(model_str=data.decode(), params={"verbose": -1})
+    return lightgbm.Booster(model_str=data.decode())
 
 
 def _catboost(catboost: Any, data: bytes) -> Any:

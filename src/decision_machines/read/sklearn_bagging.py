@@ -27,7 +27,7 @@ def read_bagging_classifier(model: Any) -> DecisionMachine:
     require_fitted(model, "estimators_")
     members, features = _members(model)
     trees = member_trees(model, members, "classifier")
-    k = int(model.n_classes_)
+    k = len(model.classes_)
 
     def values(i: int, nodes: np.ndarray) -> np.ndarray:
         seen = np.asarray(members[i].classes_)
@@ -76,7 +76,7 @@ def _members(model: Any) -> tuple[list[Any], list[np.ndarray]]:
 
 
 def read_isolation_forest(model: Any) -> DecisionMachine:
-    """The margin is the mean depth over the depth expected; `score_samples` is -(2 ** -margin).
+    """The margin is the mean depth over the depth expected, the response `score_samples`.
 
     `predict` answers -1 where `score_samples` is below `offset_`, else +1.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedModelError
+from ..errors import ModelFormatError, UnsupportedModelError
 from ..machine import DecisionMachine, Output
 from .sklearn_trees import (
     assemble,
@@ -94,6 +94,12 @@ def _initial(model: Any, k: int) -> np.ndarray:
             f"init = {name}{strategy}: the sum starts at a prediction that changes from row to row",
             "fit with init=None or init='zero', or add the two yourself: fit the boosted trees on "
             "the residuals of the initial estimator",
+        )
+    if hasattr(model, "classes_") and init.n_classes_ != len(model.classes_):
+        raise ModelFormatError(
+            f"reading a {source_of(model)}",
+            f"init_ has {init.n_classes_} classes and the model {len(model.classes_)}",
+            "check that the model file is whole and unedited",
         )
     # Two rows, for one row of many classes is laid out (and so may be summed) in another way.
     return np.array(model._raw_predict_init(np.zeros((2, model.n_features_in_), np.float32))[0])

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ModelFormatError, UnsupportedModelError
 from ..machine import CategorySets, Columns, DecisionMachine, Output, Rule, Trees, layout
-from .sklearn_trees import require_fitted, source_of
+from .sklearn_trees import n_features_of, require_fitted, source_of
 
 LINKS = {
     "squared_error": "identity",
@@ -121,12 +121,12 @@ class _Features:
 
     def __init__(self, model: Any) -> None:
         self.source = source_of(model)
-        self.n = int(model.n_features_in_)
+        self.n = n_features_of(model)
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(names)
         self.order = np.arange(self.n)
         self.labels: dict[int, tuple] = {}
-        self.known = np.zeros((self.n, 256), bool)
+        self.known: dict[int, np.ndarray] = {}
         if model.is_categorical_ is None:
             return
         if getattr(model, "_preprocessor", None) is None:
@@ -153,7 +153,7 @@ class _Features:
             codes = np.asarray(model._bin_mapper.bin_thresholds_[seen]).astype(np.int64)
             if len(codes) and not (codes.min() >= 0 and codes.max() < 256):
                 raise _broken(self.source, f"a category code outside 0..255 in feature {seen}")
-            self.known[seen, codes] = True
+            self.known[int(seen)] = np.isin(np.arange(256), codes)
 
     def columns(
         self,
@@ -169,13 +169,13 @@ class _Features:
         selection = self.order[seen]
         if not np.any(is_member):
             return self._columns(np.empty(0, np.int64), None), selection
-        if not self.labels:
-            raise _broken(self.source, "a categorical test in a model without categories")
         sets = [np.asarray(p.raw_left_cat_bitsets, "<u4").reshape(-1, 8) for p in predictors]
         sizes = np.array([len(s) for s in sets])
         at, owner = bitset[is_member].astype(np.int64), tree[is_member]
         if np.any(at >= sizes[owner]):
             raise _broken(self.source, "a categorical test whose set is not there")
+        if not set(seen[is_member].tolist()) <= self.known.keys():
+            raise _broken(self.source, "a categorical test on a feature without categories")
         words = np.concatenate(sets)[at + (np.cumsum(sizes) - sizes)[owner]]
         keys, column = np.unique(
             np.column_stack([seen[is_member], words]), axis=0, return_inverse=True
@@ -193,7 +193,7 @@ class _Features:
         """Every feature as it is, then a column for each (feature, set of codes that go left)."""
         sets = None
         if left is not None:
-            is_known = left | self.known[seen]
+            is_known = left | np.array([self.known[f] for f in seen.tolist()])
             which, members = np.nonzero(is_known)
             sets = CategorySets(
                 start=np.concatenate([[0], np.cumsum(is_known.sum(axis=1))]),

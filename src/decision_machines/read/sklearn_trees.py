@@ -7,7 +7,6 @@ above 1 scikit-learn adds in whatever order its threads finish; we add in the or
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from .thresholds import at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+MOST_FEATURES = 2**24
 
 
 def read_tree(model: Any) -> DecisionMachine:
@@ -36,6 +37,7 @@ def read_forest(model: Any) -> DecisionMachine:
 def _read_trees(model: Any, trees: Sequence[Any], divisor: float) -> DecisionMachine:
     is_classifier = hasattr(model, "classes_")
     n_classes = np.atleast_1d(model.n_classes_).tolist() if is_classifier else None
+    _check_values(model, trees, n_classes)
     sizes = n_classes if n_classes is not None else [1] * model.n_outputs_
     groups = tuple(np.cumsum([0, *sizes]).tolist())
     output = Output(
@@ -52,6 +54,20 @@ def _read_trees(model: Any, trees: Sequence[Any], divisor: float) -> DecisionMac
         output,
         source_of(model),
     )
+
+
+def _check_values(model: Any, trees: Sequence[Any], n_classes: list[int] | None) -> None:
+    """The model must say of its outputs and classes what its trees say."""
+    said = (model.n_outputs_, 1 if n_classes is None else max(n_classes, default=0))
+    labels = [] if n_classes is None else [len(labels) for labels in _classes(model)]
+    held = {tree.value.shape[1:] for tree in trees if tree.node_count <= tree.capacity}
+    if not trees or held - {said} or (n_classes is not None and labels != n_classes):
+        raise ModelFormatError(
+            f"reading a {source_of(model)}",
+            f"{len(trees)} trees of (outputs, classes) {sorted(held)} in a model of {said} "
+            f"and {labels} labels",
+            "check that the model file is whole and unedited",
+        )
 
 
 def _classes(model: Any) -> tuple[np.ndarray, ...]:
@@ -80,6 +96,7 @@ def assemble(
     nan_goes_right
         Whether NaN goes right at every test, whatever its node says.
     """
+    doing = f"reading a {source}"
     for i, tree in enumerate(trees):
         # The properties of a Tree read node_count nodes without asking how many there are.
         if not 0 < tree.node_count <= tree.capacity:
@@ -88,41 +105,62 @@ def assemble(
                 f"tree {i} claims {tree.node_count} nodes and holds {tree.capacity}",
                 "check that the model file is whole and unedited",
             )
-    node_start = np.cumsum([0] + [tree.node_count for tree in trees])
-    join = _joiner(trees)
-    found = layout(join("children_left"), join("children_right"), node_start, f"reading a {source}")
-    tests = found.tests
-    leaf_start = found.test_start + np.arange(len(found.test_start))
-    local = found.leaves - np.repeat(node_start[:-1], np.diff(leaf_start))
-    V = [values(i, local[a:b]) for i, (a, b) in enumerate(itertools.pairwise(leaf_start))]
-    selection = join("feature")[tests]
+    # Tree by tree, each part cut down to its own dtype: a large forest must not stand in memory
+    # several times over.
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in _PARTS}
+    n_tests = [0]
+    for i, tree in enumerate(trees):
+        found = layout(
+            tree.children_left, tree.children_right, np.array([0, tree.node_count]), doing
+        )
+        tests, leaves = found.tests, found.leaves
+        children = found.children
+        first_leaf = n_tests[-1] + i
+        parts["children"].append(
+            np.where(children >= 0, children + n_tests[-1], children - first_leaf).astype(np.int32)
+        )
+        parts["selection"].append(tree.feature[tests].astype(np.int32))
+        parts["t"].append(at_most(tree.threshold[tests], np.float32))
+        missing = np.where(tree.missing_go_to_left[tests] != 0, -1, 1).astype(np.int8)
+        parts["missing"].append(np.ones_like(missing) if nan_goes_right else missing)
+        parts["V"].append(values(i, leaves))
+        parts["test_ids"].append(tests.astype(np.int32))
+        parts["leaf_ids"].append(leaves.astype(np.int32))
+        n_tests.append(n_tests[-1] + len(tests))
+    joined = {name: _join(parts.pop(name), empty) for name, empty in _PARTS.items()}
+    V = joined["V"] if trees else np.empty((0, len(output)))
     if features is not None:
-        selection = _widen(selection, np.diff(found.test_start), features, source)
-    missing = np.where(join("missing_go_to_left")[tests] != 0, -1, 1).astype(np.int8)
+        joined["selection"] = _widen(joined["selection"], np.diff(n_tests), features, source)
     return DecisionMachine(
         columns=columns,
-        selection=selection.astype(np.int32),
-        t=at_most(join("threshold")[tests], np.float32),
-        missing=np.ones_like(missing) if nan_goes_right else missing,
-        children=found.children,
-        V=np.concatenate(V) if V else np.empty((0, len(output))),
-        trees=Trees(
-            found.test_start,
-            feeds,
-            test_ids=tests - np.repeat(node_start[:-1], np.diff(found.test_start)),
-            leaf_ids=local,
-        ),
+        selection=joined["selection"],
+        t=joined["t"],
+        missing=joined["missing"],
+        children=joined["children"],
+        V=V,
+        trees=Trees(np.array(n_tests), feeds, joined["test_ids"], joined["leaf_ids"]),
         output=output,
         source=source,
     )
 
 
-def _joiner(trees: Sequence[Any]) -> Callable[[str], np.ndarray]:
-    def join(name: str) -> np.ndarray:
-        arrays = [getattr(tree, name) for tree in trees]
-        return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+_PARTS: dict[str, np.ndarray] = {
+    "children": np.empty((0, 2), np.int32),
+    "selection": np.empty(0, np.int32),
+    "t": np.empty(0, np.float32),
+    "missing": np.empty(0, np.int8),
+    "V": np.empty((0, 0)),
+    "test_ids": np.empty(0, np.int32),
+    "leaf_ids": np.empty(0, np.int32),
+}
+"""What a machine is assembled from, and what each part is without a tree."""
 
-    return join
+
+def _join(arrays: list[np.ndarray], empty: np.ndarray) -> np.ndarray:
+    """One read-only array of the trees' parts, which the machine takes as it is."""
+    joined = np.concatenate(arrays) if arrays else empty
+    joined.flags.writeable = False
+    return joined
 
 
 def _widen(
@@ -151,7 +189,19 @@ def _widen(
 def columns_of(model: Any) -> Columns:
     """The columns of a scikit-learn model that casts to float32."""
     names = getattr(model, "feature_names_in_", None)
-    return Columns(model.n_features_in_, np.float32, names=None if names is None else tuple(names))
+    return Columns(n_features_of(model), np.float32, names=None if names is None else tuple(names))
+
+
+def n_features_of(model: Any) -> int:
+    """How many features the model reads; a number that no model has is refused, not allocated."""
+    n = model.n_features_in_
+    if not isinstance(n, (int, np.integer)) or not 0 < n <= MOST_FEATURES:
+        raise ModelFormatError(
+            f"reading a {source_of(model)}",
+            f"n_features_in_ = {n!r}",
+            f"check the model; we read up to {MOST_FEATURES} features",
+        )
+    return int(n)
 
 
 def source_of(model: Any) -> str:

@@ -10,27 +10,25 @@ with labels. A file saved by a wrapper says so in `learner.attributes.scikit_lea
 the wrapper that loads it (which has forgotten `missing=`, for XGBoost does not save it).
 
 Wrappers predict in place. For DART that is another sum than `Booster.predict`: the base score is
-added to each leaf and taken away again, which rounds. Both are reproduced.
+added to each leaf and taken away again, which rounds. Both are reproduced. (Given a COO or CSC
+matrix, a wrapper falls back to the booster's sum; its machine does not.)
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, InvariantError, ModelFormatError, UnsupportedModelError
-from ..machine import DecisionMachine, Output
+from ..machine import DecisionMachine
 from .document import WHOLE, Document, read_json
 from .ubjson import read_ubjson
+from .xgboost_objectives import OBJECTIVES, base_margins, output_of
 from .xgboost_trees import leaf_width, read_forest, stored_trees
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ def _assemble(
     if not 0 <= n_features < 2**31:
         raise learner.fault(f"{param.name('num_feature')} is {n_features}")
     n_used = _n_used(model, trees, n_outputs, asker, doing)
-    base = _base(param, n_outputs, OBJECTIVES[name].to_margin, bool(len(trees)), doing)
+    base = base_margins(name, param, n_outputs, bool(len(trees)))
 
     def value(leaf: np.ndarray, tree: np.ndarray) -> np.ndarray:
         if weights is None:
@@ -197,7 +195,9 @@ def _assemble(
             refuses_new_labels=True,
             missing_value=float(np.float32(asker.missing)),
         )
-    return DecisionMachine(**vars(forest), output=_output(name, base, asker), source=source)
+    return DecisionMachine(
+        **vars(forest), output=output_of(name, base, asker.n_classes), source=source
+    )
 
 
 def _n_outputs(param: Document, trees: list[dict], doing: str) -> int:
@@ -226,7 +226,7 @@ def _n_used(model: Document, trees: list[dict], n_outputs: int, asker: Asker, do
         param = model.child("gbtree_model_param")
         parallel = param.integer("num_parallel_tree") if "num_parallel_tree" in param else 1
         per_round = max(parallel, 1) * (n_outputs if leaf_width(trees, doing) == 1 else 1)
-        ends = np.arange(0, len(trees) + 1, per_round)
+        ends = np.arange(0, len(trees) + 1, min(per_round, len(trees) + 1))
     if asker.n_rounds is None:
         return len(trees)
     if not 1 <= asker.n_rounds < len(ends):
@@ -234,37 +234,6 @@ def _n_used(model: Document, trees: list[dict], n_outputs: int, asker: Asker, do
             f"best_iteration is {asker.n_rounds - 1} of {len(ends) - 1} boosting rounds"
         )
     return int(ends[asker.n_rounds])
-
-
-def _base(
-    param: Document,
-    n_outputs: int,
-    to_margin: Callable[[np.float32], float],
-    has_trees: bool,
-    doing: str,
-) -> np.ndarray:
-    """(k,) margins of base_score, which is text: a number, or since 3.1 a list."""
-    text = param.text("base_score")
-    try:
-        found = np.array([float(part) for part in text.strip().strip("[]").split(",")], np.float64)
-    except ValueError:
-        raise param.fault(f"{param.name('base_score')} is {text[:40]!r}, not numbers") from None
-    if len(found) not in (1, n_outputs):
-        raise param.fault(
-            f"{len(found)} values in {param.name('base_score')} for {n_outputs} outputs"
-        )
-    with np.errstate(all="ignore"):
-        base = found.astype(np.float32)
-        # An estimated base score of a model without trees is used as it is: XGBoost links it when
-        # the first tree is grown.
-        is_guess = "boost_from_average" not in param or param.integer("boost_from_average") != 0
-        if has_trees or not is_guess:
-            base = np.array([to_margin(score) for score in base], np.float32)
-    if not np.all(np.isfinite(base)):
-        raise param.fault(
-            f"{param.name('base_score')} is {text[:40]!r}, whose margin is not finite"
-        )
-    return np.broadcast_to(base, n_outputs).copy()
 
 
 def _names(learner: Document, n_features: int) -> tuple[str, ...] | None:
@@ -310,97 +279,3 @@ def _labels(model: Document, n_features: int) -> dict[int, tuple]:
         if labels:
             found[feature] = labels
     return found
-
-
-# ---------------------------------------------------------------------- objectives
-
-
-def _same(score: np.float32) -> np.float32:
-    return score
-
-
-def _log(score: np.float32) -> float:
-    """log in float32, by the C library that XGBoost itself calls, to agree in the last bit."""
-    if not score > 0:
-        return -math.inf if score == 0 else math.nan
-    return _logf(float(score)) if _logf is not None else math.log(score)
-
-
-def _logit(score: np.float32) -> float:
-    one = np.float32(1)
-    return -_log(one / score - one) if 0 < score < 1 else math.nan
-
-
-def _c_logf() -> Callable[[float], float] | None:
-    try:
-        logf = ctypes.CDLL(None).logf
-    except (OSError, AttributeError, TypeError):  # no such symbol, or Windows
-        return None
-    logf.restype, logf.argtypes = ctypes.c_float, [ctypes.c_float]
-    return logf
-
-
-_logf = _c_logf()
-
-
-@dataclass(frozen=True)
-class Objective:
-    """What an objective does to base_score before the sum, and to the sum after it."""
-
-    to_margin: Callable[[np.float32], Any] = _same
-    link: str = "identity"
-
-
-OBJECTIVES: dict[str, Objective] = {
-    **dict.fromkeys(
-        (
-            "reg:squarederror",
-            "reg:linear",
-            "reg:squaredlogerror",
-            "reg:pseudohubererror",
-            "reg:absoluteerror",
-            "reg:quantileerror",
-            "rank:pairwise",
-            "rank:ndcg",
-            "rank:map",
-            "binary:logitraw",
-        ),
-        Objective(),
-    ),
-    **dict.fromkeys(("reg:logistic", "binary:logistic"), Objective(_logit, "xgboost_sigmoid")),
-    **dict.fromkeys(
-        ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox"),
-        Objective(_log, "xgboost_exp"),
-    ),
-    "survival:aft": Objective(_log, "xgboost_rounded_exp"),
-    **dict.fromkeys(("multi:softmax", "multi:softprob"), Objective(_same, "xgboost_softmax")),
-    "binary:hinge": Objective(_same, "xgboost_step"),
-}
-
-
-def _output(name: str, base: np.ndarray, asker: Asker) -> Output:
-    """Links and decisions, as `predict` and `predict_proba` of the asker have them."""
-    k, n_classes = len(base), asker.n_classes
-    link, decision = OBJECTIVES[name].link, "response"
-    labels = None
-    if name == "multi:softmax":
-        # The booster answers with the class as a float, the wrapper as an int32; the wrapper takes
-        # probabilities from SciPy's softmax.
-        decision = "argmax_margin"
-        labels = np.arange(k, dtype=np.float32 if n_classes is None else np.int32)
-        link = link if n_classes is None else "softmax"
-    elif n_classes is not None:
-        is_labels = k > 1 and n_classes == 2  # several yes/no targets
-        decision = "above_each" if is_labels else "argmax" if k > 1 else "above"
-        labels = np.arange(n_classes)
-    elif name == "multi:softprob":
-        labels = np.arange(k)
-    elif name == "binary:logistic" and k == 1:
-        labels = np.arange(2)
-    return Output(
-        base,
-        np.float32,
-        link=link,
-        decision=decision,
-        classes=None if labels is None else (labels,),
-    )

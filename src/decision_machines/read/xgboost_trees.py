@@ -72,6 +72,11 @@ def leaf_width(trees: list[dict], doing: str) -> int:
             )
         # Old files say 0 for a leaf of one value.
         widths.add(max(int(width), 1))
+        values = tree.get("leaf_weights", tree.get("base_weights"))
+        if int(width) > 1 and int(width) > (np.size(values) if values is not None else 0):
+            raise ModelFormatError(
+                doing, f"trees[{i}].tree_param.size_leaf_vector is {width}: too few values", WHOLE
+            )
     if len(widths) > 1:
         raise UnsupportedModelError(
             doing,
@@ -130,6 +135,10 @@ def read_forest(
     )
     condition, _ = get("split_conditions", np.float32, sizes)
     default_left, _ = get("default_left", np.int64, sizes)
+    default_left = default_left[found.tests]
+    at.refuse(
+        found.tests[(default_left != 0) & (default_left != 1)], "default_left that is not 0 or 1"
+    )
     sets = _category_sets(trees, found, feature, start, at, get)
     t = condition[found.tests]
     numeric = sets.column < 0
@@ -148,7 +157,8 @@ def read_forest(
     if width == 1:
         V = value(condition[found.leaves], tree_of_leaf)[:, None]
     else:
-        V, feeds = _vectors(trees, found, tree_of_leaf, right, width, get, at), None
+        V = _vectors(trees, found, tree_of_leaf, right, width, get, at)
+        feeds = None  # type: ignore[assignment]
     at.refuse(found.leaves[~np.all(np.isfinite(V), axis=1)], "a leaf value that is not finite")
     return Forest(
         columns=Columns(
@@ -161,7 +171,7 @@ def read_forest(
         ),
         selection=selection,
         t=np.where(numeric, strictly_below(t), np.float32(0.5)),
-        missing=np.where(default_left[found.tests] != 0, -1, 1).astype(np.int8),
+        missing=np.where(default_left == 1, -1, 1).astype(np.int8),
         children=found.children,
         V=V if len(trees) else np.empty((0, n_outputs), np.float32),
         trees=Trees(

@@ -78,7 +78,8 @@ def as_numbers(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
 
 def encoded(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
     """X with the labels of categorical features turned into their positions."""
-    from .labels import hashed_positions, positions
+    from .hashed_labels import hashed_positions
+    from .labels import positions
 
     look_up = hashed_positions if columns.label_hash else positions
     x = X if isinstance(X, np.ndarray) else np.asarray(X, object if _has_text(X) else None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import catboost_links, lightgbm_links, xgboost_links
+from . import catboost_links, lightgbm_links, onnx_links, xgboost_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +76,7 @@ LINKS |= {
     "xgboost_softmax": xgboost_links.softmax,
     "xgboost_step": xgboost_links.step,
 }
+LINKS |= {"onnx": onnx_links.onnx}
 LINKS |= {
     "catboost_exp": catboost_links.exp,
     "catboost_softmax": catboost_links.softmax,
