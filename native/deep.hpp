@@ -58,24 +58,27 @@ void add_ends(const uint32_t* ends, int64_t n, const uint32_t* leaves, const T* 
     for (int64_t i = 0; i < n; ++i) sum[i] += values[leaves[ends[i]]];
 }
 
-// Exit leaves of `n_trees` trees for one row, several trees at once.
+// Exit leaves of `n_trees` trees for one row: as above, trees in the place of rows.
 void few(const WalkNode* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
-         const uint32_t* leaves, uint32_t* found) {
-    constexpr int64_t kAtOnce = 16;
-    for (int64_t tree = 0; tree < n_trees; tree += kAtOnce) {
-        const int64_t m = n_trees - tree < kAtOnce ? n_trees - tree : kAtOnce;
-        uint32_t at[kAtOnce] = {};
-        bool any = true;
-        while (any) {
-            any = false;
-            for (int64_t i = 0; i < m; ++i) {
-                bool moved;
-                at[i] = walk<4>(nodes + start[tree + i], codes, at[i], moved);
-                any |= moved;
-            }
-        }
-        for (int64_t i = 0; i < m; ++i) found[tree + i] = leaves[start[tree + i] + at[i]];
+         const uint32_t* leaves, uint32_t* rows, uint32_t* found) {
+    bool moved;
+    for (int64_t i = 0; i < n_trees; ++i)
+        found[i] = walk<kSteps>(nodes + start[i], codes, 0, moved);
+    for (int64_t i = 0; i < n_trees; ++i) {
+        found[i] = walk<kSteps>(nodes + start[i], codes, found[i], moved);
+        rows[i] = static_cast<uint32_t>(i);
     }
+    for (int64_t under_way = n_trees; under_way;) {
+        const int64_t count = under_way;
+        under_way = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            const uint32_t tree = rows[i];
+            found[tree] = walk<kSteps>(nodes + start[tree], codes, found[tree], moved);
+            rows[under_way] = tree;
+            under_way += moved;
+        }
+    }
+    for (int64_t i = 0; i < n_trees; ++i) found[i] = leaves[start[i] + found[i]];
 }
 
 }  // namespace

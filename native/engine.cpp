@@ -428,7 +428,7 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
                  int32_t* leaves) const {
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
     own.z.reserve((n_used + 2 * plan.n_columns) * 8);
-    own.ends.reserve(plan.n_trees * 4);
+    own.ends.reserve(2 * plan.n_trees * 4);
     double* x = own.z.as<double>();
     uint32_t* found = own.ends.as<uint32_t>();
     const int64_t width = plan.narrow ? 1 : plan.n_outputs;
@@ -483,7 +483,7 @@ void Engine::few_coded(const double* x, double* z, Workspace& own, uint32_t* fou
         plan.kernels->code_row(coding_of(section), z, plan.single, own.codes.as<uint16_t>());
         plan.kernels->few(plan.nodes.data(), plan.node_start.data() + section.first,
                           section.last - section.first, own.codes.as<uint16_t>(),
-                          plan.node_leaf.data(), found + section.first);
+                          plan.node_leaf.data(), found + plan.n_trees, found + section.first);
     }
 }
 

@@ -120,9 +120,9 @@ struct Kernels {
                        float* sum);
     void (*add_ends64)(const uint32_t* ends, int64_t n, const uint32_t* leaves,
                        const double* values, double* sum);
-    // Exit leaves of all trees for one row.
+    // Exit leaves of all trees for one row; `rows` is a buffer of as many.
     void (*few)(const WalkNode* nodes, const int64_t* start, int64_t n_trees,
-                const uint16_t* codes, const uint32_t* leaves, uint32_t* found);
+                const uint16_t* codes, const uint32_t* leaves, uint32_t* rows, uint32_t* found);
     // 16-bit codes of one row; x by column, float where `single`.
     void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
