@@ -26,7 +26,8 @@ void add_plain(const Label* labels, const T* values, Aggregate aggregate, T* sum
 
 // Up to 64 values, stored as planes of their bytes: a permute looks 64 rows up in each plane, and
 // unpacking puts the bytes together. Unpacking works within quarters of a register, so the labels
-// are first put in the order that makes the values come out in the rows'.
+// are first put in the order that makes the values come out in the rows'. A plane is as long as
+// there are labels; what is read beyond it is not looked up.
 constexpr bool kSplits = true;
 
 template <int Size>
@@ -41,11 +42,11 @@ struct Order {
 constexpr Order<4> kOrder4;
 constexpr Order<8> kOrder8;
 
-inline void add_few(const uint8_t* labels, const float* values, float* sum) {
+inline void add_few(const uint8_t* labels, const float* values, int64_t n_labels, float* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder4.row);
     __m512i plane[4];
-    for (int i = 0; i < 4; ++i) plane[i] = _mm512_loadu_si512(planes + 64 * i);
+    for (int i = 0; i < 4; ++i) plane[i] = _mm512_loadu_si512(planes + n_labels * i);
     for (int64_t r = 0; r < kBlockRows; r += 64) {
         const __m512i at = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(labels + r));
         __m512i byte[4], word[4], value[4];
@@ -65,11 +66,11 @@ inline void add_few(const uint8_t* labels, const float* values, float* sum) {
     }
 }
 
-inline void add_few(const uint8_t* labels, const double* values, double* sum) {
+inline void add_few(const uint8_t* labels, const double* values, int64_t n_labels, double* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder8.row);
     __m512i plane[8];
-    for (int i = 0; i < 8; ++i) plane[i] = _mm512_loadu_si512(planes + 64 * i);
+    for (int i = 0; i < 8; ++i) plane[i] = _mm512_loadu_si512(planes + n_labels * i);
     for (int64_t r = 0; r < kBlockRows; r += 64) {
         const __m512i at = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(labels + r));
         __m512i byte[8], word[8], half[8];
@@ -100,7 +101,7 @@ inline void add_few(const uint8_t* labels, const double* values, double* sum) {
 // Up to 64 values in registers, looked up by permutes of pairs. Reads 64 values in any case.
 constexpr bool kSplits = false;
 
-inline void add_few(const uint8_t* labels, const float* values, float* sum) {
+inline void add_few(const uint8_t* labels, const float* values, int64_t, float* sum) {
     __m512 table[4];
     for (int i = 0; i < 4; ++i) table[i] = _mm512_loadu_ps(values + 16 * i);
     for (int64_t r = 0; r < kBlockRows; r += 16) {
@@ -114,7 +115,7 @@ inline void add_few(const uint8_t* labels, const float* values, float* sum) {
     }
 }
 
-inline void add_few(const uint8_t* labels, const double* values, double* sum) {
+inline void add_few(const uint8_t* labels, const double* values, int64_t, double* sum) {
     __m512d table[8];
     for (int i = 0; i < 8; ++i) table[i] = _mm512_loadu_pd(values + 8 * i);
     for (int64_t r = 0; r < kBlockRows; r += 8) {
@@ -146,7 +147,7 @@ void add(const void* labels, int label_bytes, const T* values, int64_t n_labels,
     const uint32_t* longs = static_cast<const uint32_t*>(labels);
 #ifdef DM_ADDS_FEW
     if (aggregate == Aggregate::sum && label_bytes == 1 && n_labels <= 64)
-        return add_few(bytes, values, sum);
+        return add_few(bytes, values, n_labels, sum);
 #endif
     (void)n_labels;
     if (label_bytes == 1) return add_plain(bytes, values, aggregate, sum);

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int64_t kCodesInTile = int64_t{1} << 20;  // bytes; should stay in the second-level cache
 constexpr int64_t kMostTileRows = 4096;
-constexpr int64_t kFewRows = 24;  // measured: from here on a padded block is cheaper than walking
 
 struct FreeDeleter {
     void operator()(void* p) const { std::free(p); }
@@ -207,7 +206,8 @@ template <typename Sum>
 void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
                   int32_t* leaves) const {
     const Kernels& kernels = *plan.kernels;
-    if (n < kFewRows || plan.raw_only) return few(source, row, n, own, margins, leaves);
+    if ((n < kFewRows && plan.has_nodes()) || plan.raw_only)
+        return few(source, row, n, own, margins, leaves);
     const int64_t rows = (n + kBlockRows - 1) / kBlockRows * kBlockRows;
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
     const bool has_linear = !plan.linear_start.empty() && margins;
@@ -348,7 +348,7 @@ void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t bl
             }
             continue;
         }
-        const int64_t at = tree.values + output * (tree.split ? 64 : tree.n_labels);
+        const int64_t at = tree.values + output * tree.n_labels;
         if constexpr (sizeof(Sum) == 4)
             plan.kernels->add32(labels, tree.label_bytes, plan.values32.data() + at, tree.n_labels,
                                 plan.aggregate, sum);
@@ -399,7 +399,7 @@ void Engine::deep_group(const Group& group, const Section& section, int64_t row,
 
 Coding Engine::coding_of(const Section& section) const {
     return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(), section.sorted32.data(), section.keys64.data(),
+            section.keys32.data(), section.keys64.data(),
             plan.members.data(), plan.answers.data(), section.tables.data(),
             section.table_of.data(), plan.negative_fractions};
 }

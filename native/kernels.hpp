@@ -46,7 +46,6 @@ struct Coding {
     const Column* columns;
     int64_t n_columns;
     const float* keys32;    // search trees of thresholds rounded down: exact for every float32 x
-    const float* sorted32;  // the same, ascending in each column
     const double* keys64;   // thresholds of float64 columns, ascending in each column
     const int64_t* members;   // categories, ascending within a set
     const int8_t* answers;    // -1, 0 or +1 by member
@@ -101,7 +100,7 @@ struct SelectGroup {
 // rows of a block have room for all kBlockRows.
 struct Kernels {
     const char* name;
-    bool splits;  // whether values of up to 64 leaves stand as 64-byte planes of their bytes
+    bool splits;  // whether values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);

@@ -115,6 +115,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
             section.keys32.resize(section.keys32.size() + size,
                                   std::numeric_limits<float>::infinity());
             float* tree = section.keys32.data() + column.keys;
+            tree[0] = std::numeric_limits<float>::quiet_NaN();
             for (int64_t i = 1; i < size; ++i) {
                 // Key i of level l is number (2 (i - 2^l) + 1) 2^(levels - l - 1) - 1 in order.
                 int level = 0;
@@ -126,7 +127,6 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
             if (!m.single) {
                 column.keys64 = static_cast<int64_t>(section.keys64.size());
                 section.keys64.insert(section.keys64.end(), keys.begin(), keys.end());
-                for (double key : keys) section.sorted32.push_back(round_down(key));
             }
         }
         section.columns.push_back(column);
@@ -356,10 +356,10 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         tree.values = n_values();
         tree.n_labels = static_cast<uint32_t>(select ? int64_t{1} << bits_for(n) : n);
         tree.split = can_split && select && n <= 64;
-        if (m.linear_start) return;
+        if (m.linear_start || !m.wants_values) return;
         for (int64_t output = 0; output < k; ++output) {
             const int64_t at = n_values();
-            const int64_t room = tree.split ? 64 : tree.n_labels;
+            const int64_t room = tree.n_labels;
             for (int64_t i = 0; i < room; ++i) add_value(0.0);
             std::vector<double> by_label(static_cast<size_t>(room), 0.0);
             for (int64_t leaf = 0; leaf < n; ++leaf)
@@ -373,7 +373,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                     }
                     const unsigned char* from = reinterpret_cast<const unsigned char*>(&value);
                     unsigned char* to = reinterpret_cast<unsigned char*>(values + at);
-                    for (size_t byte = 0; byte < sizeof value; ++byte) to[64 * byte + i] = from[byte];
+                    for (size_t byte = 0; byte < sizeof value; ++byte) to[room * byte + i] = from[byte];
                 };
                 if (m.sum_single)
                     put(plan.values32.data(), static_cast<float>(by_label[i]));
@@ -506,7 +506,9 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                                 child(m.children[2 * j]), child(m.children[2 * j + 1])});
         }
     }
-    if (plan.raw_only) return plan;
+    const bool has_deep = std::any_of(plan.sections.begin(), plan.sections.end(),
+                                      [](const Section& section) { return section.has_deep; });
+    if (plan.raw_only || !has_deep) return plan;
 
     // Nodes to walk, children side by side. Large subtrees come late, so that what is near the
     // root is near in memory: a queue, as in a search by breadth.
@@ -545,8 +547,7 @@ int64_t Plan::n_bytes() const {
     int64_t total = bytes(trees) + bytes(nodes) + bytes(node_leaf) + bytes(values32) +
                     bytes(values64) + bytes(raw);
     for (const Section& section : sections) {
-        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted32) +
-                 bytes(section.keys64) +
+        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.keys64) +
                  bytes(section.tables);
         for (const Group& group : section.groups)
             total += bytes(group.tests) + bytes(group.selects) + bytes(group.bits) +

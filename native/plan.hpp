@@ -9,6 +9,8 @@
 
 namespace dm {
 
+constexpr int64_t kFewRows = 24;  // measured: from here on a padded block is cheaper than walking
+
 // The machine's arrays as they stand in Python; see decision_machines.machine.
 struct Machine {
     int64_t n_features, n_columns, n_tests, n_trees, n_outputs;
@@ -43,6 +45,7 @@ struct Machine {
     const double* coefficient;
     const double* linear_constant;
     bool linear_single;
+    bool wants_values = true;  // few rows read V itself
 };
 
 enum class Kind : uint8_t { select, deep };
@@ -76,7 +79,7 @@ struct Group {
 // A run of trees that share one coding of the columns.
 struct Section {
     std::vector<Column> columns;
-    std::vector<float> keys32, sorted32;
+    std::vector<float> keys32;
     std::vector<double> keys64;
     std::vector<int8_t> tables;
     std::vector<int64_t> table_of;
@@ -120,6 +123,7 @@ struct Plan {
     std::vector<int32_t> linear_feature;
     std::vector<double> intercept, coefficient, linear_constant;
     bool linear_single = false;
+    bool has_nodes() const { return raw_only || !nodes.empty() || n_trees == 0; }
     int64_t n_bytes() const;
 };
 
