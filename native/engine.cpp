@@ -293,7 +293,7 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
             }
         }
         for (const Group& group : section.groups) {
-            const SelectGroup view = group.view();
+            const SelectGroup view = group.view(section.planes);
             if (group.kind == Kind::select) {
                 own.slots.reserve(group.n_slots * kBlockBytes);
                 std::memset(own.slots.as(), 0, kBlockBytes);

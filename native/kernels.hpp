@@ -56,14 +56,20 @@ struct Coding {
 
 // A test of a group: right where code >= at_least.
 struct Test {
-    uint32_t plane;  // in bytes to a row
-    uint16_t at_least;
-    uint16_t width;
+    uint16_t plane, at_least;
 };
 
-// slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label.
-struct Select {
-    uint16_t test, left, right, to;
+// Where a plane of codes stands.
+struct Plane {
+    uint32_t start;  // in bytes to a row
+    uint32_t width;  // bytes to a code
+};
+
+// slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label. `to` counts
+// from the first slot after the tests. Packed: there are some two of them to every test.
+struct __attribute__((packed)) Select {
+    uint16_t test, left, right;
+    uint8_t to;
 };
 
 // A tree of a select group. The exit leaf's label stands in bit planes.
@@ -88,10 +94,13 @@ struct RawNode {
     int32_t left, right;  // a test of the tree >= 0, or ~leaf
 };
 
+// Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
+constexpr int64_t kFirstTest = 2;
+
 struct SelectGroup {
     const Test* tests;
     int64_t n_tests;
-    int64_t first_test;  // slot of the first one; slots below it: 0, 1, and the trees' own
+    const Plane* planes;
     const Select* selects;
     const uint16_t* bits;
 };

@@ -11,7 +11,6 @@ namespace {
 constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
 constexpr int64_t kMostMembersInTable = 4096;
 constexpr int64_t kMostTestsInGroup = 12288;  // their bitmaps should stay in the second-level cache
-constexpr int64_t kMostSlots = 65535;
 
 // Measured costs per 1024 rows, in nanoseconds; only their ratios matter. See benchmarks/engine.py.
 constexpr double kCostTest8 = 7.0, kCostTest16 = 13.0, kCostSelect = 2.0, kCostStep = 1100.0;
@@ -33,9 +32,7 @@ float round_down(double t) {
 }
 
 struct Coded {  // a test after coding
-    uint32_t plane;   // in bytes to a row
-    uint32_t number;  // of the plane
-    uint16_t code, width;
+    uint16_t plane, code;
 };
 
 // Distinct thresholds of the columns that trees first..last read, and the tests' ranks.
@@ -80,6 +77,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         for (int64_t* plane : {has_low ? &column.low : nullptr, has_high ? &column.high : nullptr})
             if (plane) {
                 *plane = section.row_bytes;
+                section.planes.push_back({static_cast<uint32_t>(section.row_bytes), column.width});
                 section.row_bytes += column.width;
                 (plane == &column.low ? column.low_number : column.high_number) =
                     static_cast<int32_t>(section.n_planes++);
@@ -87,9 +85,8 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         for (int64_t i = start[c]; i < start[c + 1]; ++i) {
             const int64_t j = order[i];
             const bool is_low = has_low && (m.missing[j] < 0 || !has_high);
-            coded[j] = {static_cast<uint32_t>(is_low ? column.low : column.high),
-                        static_cast<uint32_t>(is_low ? column.low_number : column.high_number),
-                        static_cast<uint16_t>(rank(m.t[j])), column.width};
+            coded[j] = {static_cast<uint16_t>(is_low ? column.low_number : column.high_number),
+                        static_cast<uint16_t>(rank(m.t[j]))};
         }
         section.table_of.push_back(-1);
         if (column.rule == Rule::member) {
@@ -174,7 +171,8 @@ public:
             }
             const int32_t left = m_.children[2 * visit.node], right = m_.children[2 * visit.node + 1];
             if (visit.state == 0) {
-                // The larger subtree first: fewer slots are held meanwhile.
+                // The larger subtree first: at most log2(leaves) results wait meanwhile, and their
+                // slots fit in a byte.
                 auto size = [&](int32_t child) { return child < 0 ? 1 : n_leaves_[child]; };
                 const bool left_first = size(left) >= size(right);
                 stack.push_back({visit.node, static_cast<int8_t>(left_first ? 1 : 2)});
@@ -208,7 +206,7 @@ public:
                     } else {
                         found = static_cast<uint16_t>(next_slot++);
                     }
-                    out.selects.push_back({test, x, y, found});
+                    out.selects.push_back({test, x, y, static_cast<uint8_t>(found - first_slot_)});
                 }
                 below[bit] = found;
             }
@@ -226,8 +224,8 @@ private:
     int64_t first_slot_;
 };
 
-uint64_t key_of(const Coded& test) {
-    return static_cast<uint64_t>(test.plane) << 16 | test.code;
+uint32_t key_of(const Coded& test) {
+    return static_cast<uint32_t>(test.plane) << 16 | test.code;
 }
 
 }  // namespace
@@ -397,7 +395,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             tree.label_bytes = 4;
             add_values(tree, m.test_start[i + 1] - m.test_start[i] + 1, false, false);
         }
-    std::vector<uint64_t> distinct, own_keys;
+    std::vector<uint32_t> distinct, own_keys;
     for (size_t s = 0; !plan.raw_only && s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
         Section section = make_section(m, starts[s], starts[s + 1], coded, plan.set_of);
@@ -420,7 +418,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                         own_keys.push_back(key_of(coded[j]));
                     std::sort(own_keys.begin(), own_keys.end());
                     own_keys.erase(std::unique(own_keys.begin(), own_keys.end()), own_keys.end());
-                    std::vector<uint64_t> both;
+                    std::vector<uint32_t> both;
                     both.reserve(distinct.size() + own_keys.size());
                     std::set_union(distinct.begin(), distinct.end(), own_keys.begin(),
                                    own_keys.end(), std::back_inserter(both));
@@ -431,10 +429,9 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             }
             group.last = last;
             if (group.kind == Kind::select) {
-                for (uint64_t key : distinct) {
-                    const uint32_t plane = static_cast<uint32_t>(key >> 16);
-                    group.tests.push_back({plane, static_cast<uint16_t>((key & 65535) + 1), 0});
-                }
+                for (uint32_t key : distinct)
+                    group.tests.push_back({static_cast<uint16_t>(key >> 16),
+                                           static_cast<uint16_t>((key & 65535) + 1)});
                 const int64_t first_slot = 2 + static_cast<int64_t>(distinct.size());
                 group.n_slots = first_slot;
                 std::vector<uint16_t> slot_of;
@@ -447,7 +444,6 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                             std::lower_bound(distinct.begin(), distinct.end(), key_of(coded[j])) -
                             distinct.begin();
                         slot_of[j - begin] = static_cast<uint16_t>(2 + at);
-                        group.tests[at].width = coded[j].width;
                     }
                     auto found = selector.build(tree, false);
                     bool gray = false;
@@ -531,7 +527,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                     static_cast<uint32_t>(~number - plan.trees[tree].first_leaf));
                 continue;
             }
-            plan.nodes.push_back({static_cast<uint16_t>(coded[number].number), coded[number].code,
+            plan.nodes.push_back({coded[number].plane, coded[number].code,
                                   static_cast<uint32_t>(queue.size())});
             plan.node_leaf.push_back(0);
             queue.push_back(m.children[2 * number]);

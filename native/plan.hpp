@@ -71,8 +71,9 @@ struct Group {
     std::vector<uint16_t> bits;
     std::vector<SelectTree> trees;
     int64_t n_slots = 0;
-    SelectGroup view() const {
-        return {tests.data(), static_cast<int64_t>(tests.size()), 2, selects.data(), bits.data()};
+    SelectGroup view(const std::vector<Plane>& planes) const {
+        return {tests.data(), static_cast<int64_t>(tests.size()), planes.data(), selects.data(),
+                bits.data()};
     }
 };
 
@@ -86,6 +87,7 @@ struct Section {
     int64_t first, last;    // trees
     int64_t row_bytes = 0;  // of all planes
     int64_t n_planes = 0;
+    std::vector<Plane> planes;
     bool has_select = false, has_deep = false;
     std::vector<Group> groups;
 };
