@@ -24,9 +24,9 @@ inline uint32_t walk(const WalkNode* nodes, const uint16_t* codes, uint32_t at, 
 
 constexpr int64_t kDeepRows = 128;  // whose codes stay in the first-level cache
 constexpr int kSteps = 2;  // at a time: longer chains leave fewer rows under way at once
-constexpr int kFirstSteps = 6;  // without asking which rows are done
+constexpr int kFirstSteps = 4;  // without asking which rows are done
 
-// The node where each row ends; `rows` holds those that are under way.
+// The node where each row ends, from the one that `ends` holds; `rows` holds those under way.
 void deep(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n, uint32_t* rows,
           uint32_t* ends) {
     for (int64_t start = 0; start < n; start += kDeepRows) {
@@ -34,8 +34,7 @@ void deep(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t 
         const uint16_t* own = codes + start * stride;
         uint32_t* at = ends + start;
         bool moved;
-        for (int64_t i = 0; i < m; ++i) at[i] = walk<kSteps>(nodes, own + i * stride, 0, moved);
-        for (int step = kSteps; step < kFirstSteps; step += kSteps)
+        for (int step = 0; step < kFirstSteps; step += kSteps)
             for (int64_t i = 0; i < m; ++i)
                 at[i] = walk<kSteps>(nodes, own + i * stride, at[i], moved);
         for (int64_t i = 0; i < m; ++i) rows[i] = static_cast<uint32_t>(i);

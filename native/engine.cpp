@@ -45,7 +45,7 @@ private:
 
 class Workspace {
 public:
-    Buffer codes, row_codes, slots, labels, ends, sums, raw, z;
+    Buffer codes, row_codes, slots, labels, top_labels, ends, sums, raw, z;
 };
 
 Engine::Engine(Plan given) : plan(std::move(given)) {
@@ -202,6 +202,17 @@ uint32_t leaf_of(uint32_t label, bool gray) {
 
 }  // namespace
 
+namespace {
+
+// Room for the slots of a group, the first two of them constants.
+void prepare_slots(Workspace& own, int64_t n_slots) {
+    own.slots.reserve(n_slots * kBlockBytes);
+    std::memset(own.slots.as(), 0, kBlockBytes);
+    std::memset(own.slots.as() + kBlockBytes, 255, kBlockBytes);
+}
+
+}  // namespace
+
 template <typename Sum>
 void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
                   int32_t* leaves) const {
@@ -295,9 +306,7 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
         for (const Group& group : section.groups) {
             const SelectGroup view = group.view(section.planes);
             if (group.kind == Kind::select) {
-                own.slots.reserve(group.n_slots * kBlockBytes);
-                std::memset(own.slots.as(), 0, kBlockBytes);
-                std::memset(own.slots.as() + kBlockBytes, 255, kBlockBytes);
+                prepare_slots(own, group.n_slots);
             }
             if (group.kind != Kind::select) {
                 deep_group<Sum>(group, section, row, n, rows, own, margins != nullptr, leaves);
@@ -375,6 +384,28 @@ void Engine::deep_group(const Group& group, const Section& section, int64_t row,
     for (int64_t i = group.first; i < group.last; ++i) {
         const Tree& tree = plan.trees[i];
         const uint32_t* leaf = plan.node_leaf.data() + tree.nodes;
+        // All of the tree at once: rows would fetch its lower nodes one by one, and wait for each.
+        const char* first = reinterpret_cast<const char*>(plan.nodes.data() + tree.nodes);
+        const char* last =
+            reinterpret_cast<const char*>(plan.nodes.data() + plan.node_start[i + 1]);
+        if (n >= kBlockRows)
+            for (const char* line = first; line < last; line += 64) __builtin_prefetch(line, 0, 2);
+        const Top& top = plan.tops[i];
+        if (top.tests.empty()) {
+            std::memset(ends, 0, static_cast<size_t>(n * 4));
+        } else {
+            const SelectGroup view{top.tests.data(), static_cast<int64_t>(top.tests.size()),
+                                   section.planes.data(), top.selects.data(), top.bits.data()};
+            prepare_slots(own, top.n_slots);
+            own.top_labels.reserve(kBlockRows);
+            const uint8_t* labels = own.top_labels.as();
+            for (int64_t block = 0; block < n; block += kBlockRows) {
+                kernels.tests(view, own.codes.as(), rows, block, own.slots.as());
+                kernels.select(view, top.tree, own.slots.as(), own.top_labels.as());
+                const int64_t m = std::min(kBlockRows, n - block);
+                for (int64_t r = 0; r < m; ++r) ends[block + r] = top.nodes[labels[r]];
+            }
+        }
         kernels.deep(plan.nodes.data() + tree.nodes, own.row_codes.as<uint16_t>(), section.n_planes,
                      n, under_way, ends);
         if (adds) {

@@ -121,7 +121,8 @@ struct Kernels {
                   uint8_t* slots);
     // Labels of one tree over one block, from its tests' results.
     void (*select)(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels);
-    // The node where each row of a tile ends in one walked tree; `rows` is a buffer as long.
+    // The node where each row of a tile ends in one walked tree, from the node that `ends` holds;
+    // `rows` is a buffer as long.
     void (*deep)(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n,
                  uint32_t* rows, uint32_t* ends);
     void (*add_ends32)(const uint32_t* ends, int64_t n, const uint32_t* leaves, const float* values,

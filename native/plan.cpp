@@ -4,11 +4,15 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace dm {
 namespace {
 
 constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
+constexpr int64_t kTopTests = 63;          // of a deep tree, done by selects
+constexpr int64_t kLeavesForTop = 512;      // fewer than that, and walking from the root is as fast
 constexpr int64_t kMostMembersInTable = 4096;
 constexpr int64_t kMostTestsInGroup = 12288;  // their bitmaps should stay in the second-level cache
 
@@ -228,6 +232,77 @@ uint32_t key_of(const Coded& test) {
     return static_cast<uint32_t>(test.plane) << 16 | test.code;
 }
 
+// The top of one deep tree: its tests with the most leaves below them. `place` is the number among
+// the tree's nodes to walk of a test (>= 0) or leaf (~leaf), counted over all trees.
+template <typename Place>
+Top make_top(const Machine& m, int64_t tree, const std::vector<int32_t>& size,
+             const std::vector<Coded>& coded, const Place& place) {
+    const int64_t begin = m.test_start[tree];
+    std::priority_queue<std::pair<int32_t, int32_t>> largest;
+    std::vector<char> is_top(m.test_start[tree + 1] - begin, 0);
+    largest.push({size[begin], static_cast<int32_t>(begin)});
+    for (int64_t n = 0; n < kTopTests && !largest.empty(); ++n) {
+        const int32_t j = largest.top().second;
+        largest.pop();
+        is_top[j - begin] = 1;
+        for (int side = 0; side < 2; ++side) {
+            const int32_t child = m.children[2 * j + side];
+            if (child >= 0) largest.push({size[child], child});
+        }
+    }
+    // As a tree of its own: tests in preorder, leaves from left to right.
+    std::vector<int32_t> children, tests, own_size, exits;
+    struct Visit {
+        int32_t node, slot;
+    };
+    std::vector<Visit> stack{{static_cast<int32_t>(begin), -1}};
+    while (!stack.empty()) {
+        const Visit visit = stack.back();
+        stack.pop_back();
+        int32_t number;
+        if (visit.node >= 0 && is_top[visit.node - begin]) {
+            number = static_cast<int32_t>(tests.size());
+            tests.push_back(visit.node);
+            own_size.push_back(size[visit.node]);
+            children.resize(children.size() + 2);
+            stack.push_back({m.children[2 * visit.node + 1], 2 * number + 1});
+            stack.push_back({m.children[2 * visit.node], 2 * number});
+        } else {
+            number = ~static_cast<int32_t>(exits.size());
+            exits.push_back(visit.node);
+        }
+        if (visit.slot >= 0) children[visit.slot] = number;
+    }
+    Machine top{};
+    const int64_t start[2] = {0, static_cast<int64_t>(tests.size())};
+    top.children = children.data();
+    top.test_start = start;
+    std::vector<uint32_t> distinct;
+    for (int32_t j : tests) distinct.push_back(key_of(coded[j]));
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    std::vector<uint16_t> slot_of;
+    for (int32_t j : tests)
+        slot_of.push_back(static_cast<uint16_t>(
+            kFirstTest + (std::lower_bound(distinct.begin(), distinct.end(), key_of(coded[j])) -
+                          distinct.begin())));
+    Top out;
+    for (uint32_t key : distinct)
+        out.tests.push_back(
+            {static_cast<uint16_t>(key >> 16), static_cast<uint16_t>((key & 65535) + 1)});
+    Selector selector(top, own_size, slot_of, kFirstTest + static_cast<int64_t>(distinct.size()));
+    auto found = selector.build(0, true);
+    out.selects = std::move(found.selects);
+    out.bits = std::move(found.bits);
+    out.n_slots = found.n_slots;
+    out.tree = {0, static_cast<uint32_t>(out.selects.size()), 0,
+                static_cast<uint8_t>(out.bits.size()), true};
+    out.nodes.assign(size_t{1} << out.bits.size(), 0);
+    for (size_t leaf = 0; leaf < exits.size(); ++leaf)
+        out.nodes[label_of(static_cast<uint32_t>(leaf), true)] = place(exits[leaf]);
+    return out;
+}
+
 }  // namespace
 
 Plan compile(const Machine& m, const Kernels* kernels, int force) {
@@ -402,7 +477,13 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         section.first = starts[s];
         section.last = starts[s + 1];
         for (int64_t tree = section.first; tree < section.last; ++tree)
-            (kinds[tree] == Kind::select ? section.has_select : section.has_deep) = true;
+            if (kinds[tree] == Kind::select)
+                section.has_select = true;
+            else
+                section.has_deep = true;
+        // The tops of deep trees are selects, too.
+        for (int64_t tree = section.first; tree < section.last; ++tree)
+            section.has_select |= m.test_start[tree + 1] - m.test_start[tree] >= kLeavesForTop;
         for (int64_t first = starts[s]; first < starts[s + 1];) {
             Group group;
             group.kind = kinds[first];
@@ -511,6 +592,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     plan.nodes.reserve(2 * m.n_tests + m.n_trees);
     plan.node_leaf.reserve(2 * m.n_tests + m.n_trees);
     std::vector<int32_t> queue;
+    std::vector<uint32_t> place_of;
     for (int64_t tree = 0; tree < m.n_trees; ++tree) {
         const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
         const int64_t first = static_cast<int64_t>(plan.nodes.size());
@@ -533,6 +615,18 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             queue.push_back(m.children[2 * number]);
             queue.push_back(m.children[2 * number + 1]);
         }
+        plan.tops.emplace_back();
+        if (kinds[tree] == Kind::deep && m.wants_values && end - begin >= kLeavesForTop) {
+            place_of.assign(2 * (end - begin) + 1, 0);  // tests, then leaves
+            for (size_t i = 0; i < queue.size(); ++i)
+                place_of[queue[i] >= 0 ? queue[i] - begin
+                                       : end - begin + ~queue[i] - plan.trees[tree].first_leaf] =
+                    static_cast<uint32_t>(i);
+            plan.tops.back() = make_top(m, tree, size, coded, [&](int32_t node) {
+                return place_of[node >= 0 ? node - begin
+                                          : end - begin + ~node - plan.trees[tree].first_leaf];
+            });
+        }
     }
     plan.node_start.push_back(static_cast<int64_t>(plan.nodes.size()));
     return plan;
@@ -542,6 +636,9 @@ int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
     int64_t total = bytes(trees) + bytes(nodes) + bytes(node_leaf) + bytes(values32) +
                     bytes(values64) + bytes(raw);
+    for (const Top& top : tops)
+        total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +
+                 static_cast<int64_t>(sizeof(Top));
     for (const Section& section : sections) {
         total += bytes(section.columns) + bytes(section.keys32) + bytes(section.keys64) +
                  bytes(section.tables);

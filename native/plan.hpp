@@ -62,6 +62,16 @@ struct Tree {
     int64_t nodes;  // where its nodes start
 };
 
+// The top of a deep tree, evaluated by selects: its labels say at which node the walk starts.
+struct Top {
+    std::vector<Test> tests;
+    std::vector<Select> selects;
+    std::vector<uint16_t> bits;
+    SelectTree tree{};
+    int64_t n_slots = 0;
+    std::vector<uint32_t> nodes;  // by label
+};
+
 // A run of trees evaluated together over each block.
 struct Group {
     Kind kind;
@@ -110,6 +120,7 @@ struct Plan {
     std::vector<Tree> trees;
     std::vector<Section> sections;
     std::vector<WalkNode> nodes;
+    std::vector<Top> tops;  // (n_trees,) where there are nodes; without tests where of no use
     std::vector<uint32_t> node_leaf;   // the leaf, counted within its tree, that a node is
     std::vector<int64_t> node_start;   // (n_trees + 1,)
     std::vector<float> values32;
