@@ -22,10 +22,10 @@ from pathlib import Path
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-import numpy as np
+import numpy as np  # noqa: E402
 
-import decision_machines as dm
-from decision_machines.run import native
+import decision_machines as dm  # noqa: E402
+from decision_machines.run import native  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 FEATURES = 50
@@ -166,7 +166,7 @@ def onnx_of(model, source: str):
         if source == "lightgbm":
             graph = tools.convert_lightgbm(model, initial_types=kind, zipmap=False)
         else:
-            graph = importlib.import_module("skl2onnx").to_onnx(model, initial_types=kind)
+            graph = importlib.import_module("skl2onnx").to_onnx(model, data(1, 0)[0])
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         session = runtime.InferenceSession(graph.SerializeToString(), options)
@@ -210,10 +210,10 @@ def batch(name: str, workload, n_rows: int, quick: bool) -> list[dict]:
     nodes = machine.n_tests + machine.n_leaves
     print(f"  plan: {plan['bytes'] / nodes:.1f} bytes per node, target {plan['target']}")
     runs = {"ours": lambda X: machine.margin(X, n_threads=1)} | rivals
-    for target in native._native.targets()[:-1]:
+    integers = machine.columns.integers_as == np.float32
+    for target in dm.engine_info()["available"][:-1]:
         other = native.compile_plan(machine, target=target)
         out = np.empty((n_rows, machine.n_outputs), machine.output.dtype)
-        integers = machine.columns.integers_as == np.float32
         runs[f"ours, {target}"] = lambda X, plan=other, out=out: plan.array(
             X, out, False, 1, integers
         )

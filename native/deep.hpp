@@ -10,13 +10,13 @@
 namespace {
 
 // `Steps` steps from node `at`. Sets `moved` to whether the last of them was one.
-template <int Steps>
-inline uint32_t walk(const WalkNode* nodes, const uint16_t* codes, uint32_t at, bool& moved) {
+template <int Steps, typename Node>
+inline uint32_t walk(const Node* nodes, const uint16_t* codes, uint32_t at, bool& moved) {
     uint32_t before = at;
     for (int step = 0; step < Steps; ++step) {
         before = at;
-        const WalkNode node = nodes[at];
-        at = node.child + static_cast<uint32_t>(codes[node.plane] > node.code);
+        const Node& node = nodes[at];
+        at += node.step + static_cast<uint32_t>(codes[node.plane] > node.code);
     }
     moved = at != before;
     return at;
@@ -27,7 +27,8 @@ constexpr int kSteps = 2;  // at a time: longer chains leave fewer rows under wa
 constexpr int kFirstSteps = 4;  // without asking which rows are done
 
 // The node where each row ends, from the one that `ends` holds; `rows` holds those under way.
-void deep(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n, uint32_t* rows,
+template <typename Node>
+void deep(const Node* nodes, const uint16_t* codes, int64_t stride, int64_t n, uint32_t* rows,
           uint32_t* ends) {
     for (int64_t start = 0; start < n; start += kDeepRows) {
         const int64_t m = n - start < kDeepRows ? n - start : kDeepRows;
@@ -52,14 +53,15 @@ void deep(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t 
 }
 
 // sum[row] += the value of the leaf where it ends.
-template <typename T>
-void add_ends(const uint32_t* ends, int64_t n, const uint32_t* leaves, const T* values, T* sum) {
-    for (int64_t i = 0; i < n; ++i) sum[i] += values[leaves[ends[i]]];
+template <typename Node, typename T>
+void add_ends(const uint32_t* ends, int64_t n, const Node* nodes, const T* values, T* sum) {
+    for (int64_t i = 0; i < n; ++i) sum[i] += values[nodes[ends[i]].leaf];
 }
 
 // Exit leaves of `n_trees` trees for one row: as above, trees in the place of rows.
-void few(const WalkNode* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
-         const uint32_t* leaves, uint32_t* rows, uint32_t* found) {
+template <typename Node>
+void few(const Node* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
+         uint32_t* rows, uint32_t* found) {
     bool moved;
     for (int64_t i = 0; i < n_trees; ++i)
         found[i] = walk<kSteps>(nodes + start[i], codes, 0, moved);
@@ -77,7 +79,7 @@ void few(const WalkNode* nodes, const int64_t* start, int64_t n_trees, const uin
             under_way += moved;
         }
     }
-    for (int64_t i = 0; i < n_trees; ++i) found[i] = leaves[start[i] + found[i]];
+    for (int64_t i = 0; i < n_trees; ++i) found[i] = nodes[start[i] + found[i]].leaf;
 }
 
 }  // namespace

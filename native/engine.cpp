@@ -309,7 +309,12 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                 prepare_slots(own, group.n_slots);
             }
             if (group.kind != Kind::select) {
-                deep_group<Sum>(group, section, row, n, rows, own, margins != nullptr, leaves);
+                if (plan.wide_nodes.empty())
+                    deep_group<Sum>(plan.nodes.data(), kernels.walks, group, section, row, n, rows,
+                                    own, margins != nullptr, leaves);
+                else
+                    deep_group<Sum>(plan.wide_nodes.data(), kernels.wide_walks, group, section, row,
+                                    n, rows, own, margins != nullptr, leaves);
                 continue;
             }
             for (int64_t block = 0; block < n; block += kBlockRows) {
@@ -367,8 +372,8 @@ void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t bl
     }
 }
 
-template <typename Sum>
-void Engine::deep_group(const Group& group, const Section& section, int64_t row, int64_t n,
+template <typename Sum, typename Node>
+void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n,
                         int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
     const Kernels& kernels = *plan.kernels;
     const bool adds = wants_margins && !leaves && plan.aggregate == Aggregate::sum &&
@@ -383,11 +388,10 @@ void Engine::deep_group(const Group& group, const Section& section, int64_t row,
     }
     for (int64_t i = group.first; i < group.last; ++i) {
         const Tree& tree = plan.trees[i];
-        const uint32_t* leaf = plan.node_leaf.data() + tree.nodes;
+        const Node* nodes = all + tree.nodes;
         // All of the tree at once: rows would fetch its lower nodes one by one, and wait for each.
-        const char* first = reinterpret_cast<const char*>(plan.nodes.data() + tree.nodes);
-        const char* last =
-            reinterpret_cast<const char*>(plan.nodes.data() + plan.node_start[i + 1]);
+        const char* first = reinterpret_cast<const char*>(nodes);
+        const char* last = reinterpret_cast<const char*>(all + plan.node_start[i + 1]);
         if (n >= kBlockRows)
             for (const char* line = first; line < last; line += 64) __builtin_prefetch(line, 0, 2);
         const Top& top = plan.tops[i];
@@ -406,22 +410,21 @@ void Engine::deep_group(const Group& group, const Section& section, int64_t row,
                 for (int64_t r = 0; r < m; ++r) ends[block + r] = top.nodes[labels[r]];
             }
         }
-        kernels.deep(plan.nodes.data() + tree.nodes, own.row_codes.as<uint16_t>(), section.n_planes,
-                     n, under_way, ends);
+        walks.deep(nodes, own.row_codes.as<uint16_t>(), section.n_planes, n, under_way, ends);
         if (adds) {
             const int64_t width = plan.narrow ? 1 : plan.n_outputs;
             for (int64_t output = 0; output < width; ++output) {
                 Sum* sum = own.sums.as<Sum>() + (plan.narrow ? tree.feeds : output) * rows;
                 const int64_t at = tree.values + output * tree.n_labels;
                 if constexpr (sizeof(Sum) == 4)
-                    kernels.add_ends32(ends, n, leaf, plan.values32.data() + at, sum);
+                    walks.add32(ends, n, nodes, plan.values32.data() + at, sum);
                 else
-                    kernels.add_ends64(ends, n, leaf, plan.values64.data() + at, sum);
+                    walks.add64(ends, n, nodes, plan.values64.data() + at, sum);
             }
             continue;
         }
         uint32_t* labels = own.labels.as<uint32_t>();
-        for (int64_t r = 0; r < n; ++r) labels[r] = leaf[ends[r]];
+        for (int64_t r = 0; r < n; ++r) labels[r] = nodes[ends[r]].leaf;
         for (int64_t block = 0; block < n; block += kBlockRows)
             finish_block<Sum>(i, labels + block, row, block, std::min(kBlockRows, n - block), rows,
                               own, wants_margins, leaves);
@@ -512,9 +515,15 @@ void Engine::few_coded(const double* x, double* z, Workspace& own, uint32_t* fou
         else
             for (int64_t c = 0; c < n; ++c) z[c] = x[feature_at_[section.columns[c].feature]];
         plan.kernels->code_row(coding_of(section), z, plan.single, own.codes.as<uint16_t>());
-        plan.kernels->few(plan.nodes.data(), plan.node_start.data() + section.first,
-                          section.last - section.first, own.codes.as<uint16_t>(),
-                          plan.node_leaf.data(), found + plan.n_trees, found + section.first);
+        const int64_t* start = plan.node_start.data() + section.first;
+        const int64_t n_trees = section.last - section.first;
+        uint32_t* rows = found + plan.n_trees;
+        if (plan.wide_nodes.empty())
+            plan.kernels->walks.few(plan.nodes.data(), start, n_trees, own.codes.as<uint16_t>(),
+                                    rows, found + section.first);
+        else
+            plan.kernels->wide_walks.few(plan.wide_nodes.data(), start, n_trees,
+                                         own.codes.as<uint16_t>(), rows, found + section.first);
     }
 }
 

@@ -49,8 +49,8 @@ private:
     template <typename Sum>
     void finish_block(int64_t tree, const void* labels, int64_t row, int64_t block, int64_t m,
                       int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const;
-    template <typename Sum>
-    void deep_group(const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
+    template <typename Sum, typename Node>
+    void deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
                     Workspace& own, bool wants_margins, int32_t* leaves) const;
     Coding coding_of(const Section& section) const;
     void few_coded(const double* x, double* z, Workspace& own, uint32_t* found) const;

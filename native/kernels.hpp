@@ -80,11 +80,15 @@ struct SelectTree {
     bool gray;  // label = Gray code of the leaf's number, else the number itself
 };
 
-// A test or a leaf of a tree that is walked: left, to `child`, where the code is at most `code`,
-// else right, to the node after it. A leaf leads to itself.
+// A test or a leaf of a tree that is walked: left, `step` nodes on, where the code is at most
+// `code`, else right, to the node after that. A leaf steps nowhere; `leaf` is its number.
 struct WalkNode {
+    uint16_t plane, code, step, leaf;
+};
+// The same for trees of more than 65 535 leaves.
+struct WideNode {
     uint16_t plane, code;
-    uint32_t child;
+    uint32_t step, leaf;
 };
 
 // A test as one row walks it, over z itself, for machines that cannot be coded.
@@ -105,6 +109,22 @@ struct SelectGroup {
     const uint16_t* bits;
 };
 
+// Walks over one kind of nodes.
+template <typename Node>
+struct Walks {
+    // The node where each row of a tile ends, from the node that `ends` holds; `rows` is a buffer.
+    void (*deep)(const Node* nodes, const uint16_t* codes, int64_t stride, int64_t n,
+                 uint32_t* rows, uint32_t* ends);
+    // sum[row] += values[leaf of ends[row]]
+    void (*add32)(const uint32_t* ends, int64_t n, const Node* nodes, const float* values,
+                  float* sum);
+    void (*add64)(const uint32_t* ends, int64_t n, const Node* nodes, const double* values,
+                  double* sum);
+    // Exit leaves of all trees for one row; `rows` is a buffer of as many.
+    void (*few)(const Node* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
+                uint32_t* rows, uint32_t* found);
+};
+
 // Entry points of one target. n is at most kBlockRows where rows are a block; buffers that hold
 // rows of a block have room for all kBlockRows.
 struct Kernels {
@@ -121,17 +141,8 @@ struct Kernels {
                   uint8_t* slots);
     // Labels of one tree over one block, from its tests' results.
     void (*select)(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels);
-    // The node where each row of a tile ends in one walked tree, from the node that `ends` holds;
-    // `rows` is a buffer as long.
-    void (*deep)(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n,
-                 uint32_t* rows, uint32_t* ends);
-    void (*add_ends32)(const uint32_t* ends, int64_t n, const uint32_t* leaves, const float* values,
-                       float* sum);
-    void (*add_ends64)(const uint32_t* ends, int64_t n, const uint32_t* leaves,
-                       const double* values, double* sum);
-    // Exit leaves of all trees for one row; `rows` is a buffer of as many.
-    void (*few)(const WalkNode* nodes, const int64_t* start, int64_t n_trees,
-                const uint16_t* codes, const uint32_t* leaves, uint32_t* rows, uint32_t* found);
+    Walks<WalkNode> walks;
+    Walks<WideNode> wide_walks;
     // 16-bit codes of one row; x by column, float where `single`.
     void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.

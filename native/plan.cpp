@@ -589,32 +589,42 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
 
     // Nodes to walk, children side by side. Large subtrees come late, so that what is near the
     // root is near in memory: a queue, as in a search by breadth.
-    plan.nodes.reserve(2 * m.n_tests + m.n_trees);
-    plan.node_leaf.reserve(2 * m.n_tests + m.n_trees);
+    bool is_wide = false;
+    for (int64_t tree = 0; tree < m.n_trees; ++tree)
+        is_wide |= m.test_start[tree + 1] - m.test_start[tree] >= 65535;
+    if (is_wide)
+        plan.wide_nodes.reserve(2 * m.n_tests + m.n_trees);
+    else
+        plan.nodes.reserve(2 * m.n_tests + m.n_trees);
     std::vector<int32_t> queue;
     std::vector<uint32_t> place_of;
+    int64_t n_nodes = 0;
     for (int64_t tree = 0; tree < m.n_trees; ++tree) {
         const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
-        const int64_t first = static_cast<int64_t>(plan.nodes.size());
-        plan.trees[tree].nodes = first;
-        plan.node_start.push_back(first);
+        plan.trees[tree].nodes = n_nodes;
+        plan.node_start.push_back(n_nodes);
         queue.clear();
         queue.push_back(begin < end ? static_cast<int32_t>(begin)
                                     : ~static_cast<int32_t>(plan.trees[tree].first_leaf));
         for (size_t i = 0; i < queue.size(); ++i) {
             const int32_t number = queue[i];
+            WideNode node{0, 65535, 0, 0};
             if (number < 0) {
-                plan.nodes.push_back({0, 65535, static_cast<uint32_t>(i)});
-                plan.node_leaf.push_back(
-                    static_cast<uint32_t>(~number - plan.trees[tree].first_leaf));
-                continue;
+                node.leaf = static_cast<uint32_t>(~number - plan.trees[tree].first_leaf);
+            } else {
+                // No more nodes wait than the tree has leaves, so a step is no larger.
+                node = {coded[number].plane, coded[number].code,
+                        static_cast<uint32_t>(queue.size() - i), 0};
+                queue.push_back(m.children[2 * number]);
+                queue.push_back(m.children[2 * number + 1]);
             }
-            plan.nodes.push_back({coded[number].plane, coded[number].code,
-                                  static_cast<uint32_t>(queue.size())});
-            plan.node_leaf.push_back(0);
-            queue.push_back(m.children[2 * number]);
-            queue.push_back(m.children[2 * number + 1]);
+            if (is_wide)
+                plan.wide_nodes.push_back(node);
+            else
+                plan.nodes.push_back({node.plane, node.code, static_cast<uint16_t>(node.step),
+                                      static_cast<uint16_t>(node.leaf)});
         }
+        n_nodes += static_cast<int64_t>(queue.size());
         plan.tops.emplace_back();
         if (kinds[tree] == Kind::deep && m.wants_values && end - begin >= kLeavesForTop) {
             place_of.assign(2 * (end - begin) + 1, 0);  // tests, then leaves
@@ -628,13 +638,13 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             });
         }
     }
-    plan.node_start.push_back(static_cast<int64_t>(plan.nodes.size()));
+    plan.node_start.push_back(n_nodes);
     return plan;
 }
 
 int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
-    int64_t total = bytes(trees) + bytes(nodes) + bytes(node_leaf) + bytes(values32) +
+    int64_t total = bytes(trees) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
                     bytes(values64) + bytes(raw);
     for (const Top& top : tops)
         total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +

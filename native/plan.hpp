@@ -120,8 +120,8 @@ struct Plan {
     std::vector<Tree> trees;
     std::vector<Section> sections;
     std::vector<WalkNode> nodes;
+    std::vector<WideNode> wide_nodes;  // instead, where a tree has too many leaves
     std::vector<Top> tops;  // (n_trees,) where there are nodes; without tests where of no use
-    std::vector<uint32_t> node_leaf;   // the leaf, counted within its tree, that a node is
     std::vector<int64_t> node_start;   // (n_trees + 1,)
     std::vector<float> values32;
     std::vector<double> values64;
@@ -136,7 +136,7 @@ struct Plan {
     std::vector<int32_t> linear_feature;
     std::vector<double> intercept, coefficient, linear_constant;
     bool linear_single = false;
-    bool has_nodes() const { return raw_only || !nodes.empty() || n_trees == 0; }
+    bool has_nodes() const { return raw_only || !node_start.empty() || n_trees == 0; }
     int64_t n_bytes() const;
 };
 
