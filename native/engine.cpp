@@ -466,21 +466,26 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
     double* x = own.z.as<double>();
     uint32_t* found = own.ends.as<uint32_t>();
     const int64_t width = plan.narrow ? 1 : plan.n_outputs;
+    // A float32 x has the same codes by keys rounded down to float32.
+    const bool is_single = source.is_uniform && source.features.size() &&
+                           source.features[0].dtype == Dtype::f32;
     for (int64_t r = row; r < row + n; ++r) {
         few_features(source, r, own, x);
         if (plan.raw_only)
             few_raw(x, x + n_used, found);
         else
-            few_coded(x, x + n_used, own, found);
+            few_coded(x, plan.single || is_single, x + n_used, own, found);
         if (leaves) std::copy(found, found + plan.n_trees, leaves + r * plan.n_trees);
         if (!margins) continue;
         Sum* out = margins + r * plan.n_outputs;
         for (int64_t output = 0; output < plan.n_outputs; ++output)
             out[output] = first_sum<Sum>(plan, output);
         const Sum* V = static_cast<const Sum*>(plan.V);
-        if (plan.linear_start.empty() && plan.aggregate == Aggregate::sum && plan.narrow) {
-            for (int64_t i = 0; i < plan.n_trees; ++i)
-                out[plan.trees[i].feeds] += V[plan.trees[i].first_leaf + found[i]];
+        if (plan.linear_start.empty() && plan.aggregate == Aggregate::sum &&
+            plan.n_outputs == 1) {
+            Sum total = out[0];  // in a register: each addition waits for the one before
+            for (int64_t i = 0; i < plan.n_trees; ++i) total += V[plan.raw_start[i] + i + found[i]];
+            out[0] = total;
         } else {
             for (int64_t i = 0; i < plan.n_trees; ++i) {
                 const Tree& tree = plan.trees[i];
@@ -504,17 +509,18 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
     }
 }
 
-void Engine::few_coded(const double* x, double* z, Workspace& own, uint32_t* found) const {
+void Engine::few_coded(const double* x, bool single, double* z, Workspace& own,
+                       uint32_t* found) const {
     for (const Section& section : plan.sections) {
         own.codes.reserve(2 * section.n_planes);
         const int64_t n = static_cast<int64_t>(section.columns.size());
-        if (plan.single)
+        if (single)
             for (int64_t c = 0; c < n; ++c)
                 reinterpret_cast<float*>(z)[c] =
                     static_cast<float>(x[feature_at_[section.columns[c].feature]]);
         else
             for (int64_t c = 0; c < n; ++c) z[c] = x[feature_at_[section.columns[c].feature]];
-        plan.kernels->code_row(coding_of(section), z, plan.single, own.codes.as<uint16_t>());
+        plan.kernels->code_row(coding_of(section), z, single, own.codes.as<uint16_t>());
         const int64_t* start = plan.node_start.data() + section.first;
         const int64_t n_trees = section.last - section.first;
         uint32_t* rows = found + plan.n_trees;
@@ -550,6 +556,23 @@ void Engine::few_features(const Source& source, int64_t row, Workspace& own, dou
         spread_sparse(source, row, 1, 1, own.raw.as());
         for (int64_t i = 0; i < n_used; ++i)
             x[i] = plan.single ? static_cast<double>(own.raw.as<float>()[i]) : own.raw.as<double>()[i];
+        return;
+    }
+    if (n_used && source.is_uniform && plan.missing_value != plan.missing_value &&
+        (source.features[0].dtype == Dtype::f32 ||
+         (source.features[0].dtype == Dtype::f64 && !plan.single))) {
+        const bool is_single = source.features[0].dtype == Dtype::f32;
+        for (int64_t i = 0; i < n_used; ++i) {
+            const Feature& feature = source.features[plan.used_features[i]];
+            const char* at = feature.data + row * feature.stride;
+            if (is_single) {
+                float value;
+                std::memcpy(&value, at, 4);
+                x[i] = value;
+            } else {
+                std::memcpy(x + i, at, 8);
+            }
+        }
         return;
     }
     for (int64_t i = 0; i < n_used; ++i) {

@@ -90,6 +90,7 @@ public:
         dm::Source source;
         source.n_rows = x->shape[0];
         source.integers_single = integers_single;
+        source.is_uniform = true;
         source.features.resize(static_cast<size_t>(x->shape[1]));
         const char* at = static_cast<const char*>(x->buf);
         for (dm::Feature& feature : source.features) {
