@@ -16,6 +16,7 @@ constexpr int64_t kCodeRows = 128;  // rows whose features are coded together, w
 
 enum class Rule : uint8_t { value = 0, nan_as_zero = 1, zero_as_nan = 2, member = 3 };
 enum class Dtype : uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
+constexpr int kSplitsFloat = 1, kSplitsDouble = 2;
 enum class Aggregate : uint8_t { sum, min, max };
 
 // One feature as the caller holds it: value of row r at data + r * stride, in `dtype`.
@@ -129,7 +130,7 @@ struct Walks {
 // rows of a block have room for all kBlockRows.
 struct Kernels {
     const char* name;
-    bool splits;  // whether values of up to 64 leaves stand as planes of their bytes
+    int splits;  // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);

@@ -424,7 +424,8 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         return static_cast<int64_t>(m.sum_single ? plan.values32.size() : plan.values64.size());
     };
     // Values of one tree by label, for each of its outputs.
-    const bool can_split = kernels->splits && m.aggregate == Aggregate::sum;
+    const bool can_split = (kernels->splits & (m.sum_single ? kSplitsFloat : kSplitsDouble)) &&
+                           m.aggregate == Aggregate::sum;
     auto add_values = [&](Tree& tree, int64_t n, bool gray, bool select) {
         tree.values = n_values();
         tree.n_labels = static_cast<uint32_t>(select ? int64_t{1} << bits_for(n) : n);
