@@ -78,7 +78,11 @@ class Leaves(nn.Module):
 
     def masked(self, values: Float[Tensor, "L c"]) -> Float[Tensor, "L k"]:
         """`wide`, with 0 in the leaves of masked trees."""
-        return self.wide(values) * self.head.index_select(0, self.of_leaf)[:, None]
+        return self.wide(values) * self.heads_of_leaves()
+
+    def heads_of_leaves(self) -> Float[Tensor, "L 1"]:
+        """1 for the leaves of trees that count, 0 for those of masked trees."""
+        return self.head.index_select(0, self.of_leaf)[:, None]
 
     @property
     def is_product(self) -> bool:
@@ -89,7 +93,7 @@ class Leaves(nn.Module):
         """Σ weight · value of all leaves, masked trees left out."""
         if self.is_product:
             return weights.t() @ self.masked(values)
-        mask = self.head.index_select(0, self.of_leaf)[:, None]
+        mask = self.heads_of_leaves()
         values = values if self.is_linear else values[:, :, None]
         parts = values * (weights * mask)[:, None, :]
         if self.is_narrow:
