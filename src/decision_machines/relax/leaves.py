@@ -26,6 +26,13 @@ class Leaves(nn.Module):
     `head` is 1 for a tree that counts and 0 for one that is masked.
     """
 
+    feeds: Tensor
+    leaf_feeds: Tensor
+    of_leaf: Tensor
+    head: Tensor
+    term_feature: Tensor
+    term_leaf: Tensor
+
     def __init__(self, machine: DecisionMachine, dtype: torch.dtype, learn: bool) -> None:
         super().__init__()
         self.n_outputs, self.is_narrow = machine.n_outputs, machine.is_narrow

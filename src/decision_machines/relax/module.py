@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -54,6 +54,9 @@ class SoftMachine(nn.Module):
         The row of the table of forms, and its exactness.
     """
 
+    missing: Tensor
+    base: Tensor
+
     def __init__(self, machine: DecisionMachine, form: Form, options: Options) -> None:
         super().__init__()
         self.machine, self.form, self.options = machine, form, options
@@ -79,7 +82,7 @@ class SoftMachine(nn.Module):
         self.sum_dtype = getattr(torch, machine.output.dtype.name)
         base = torch.from_numpy(machine.output.base.copy())
         self.register_buffer("base", base, persistent=False)
-        self._structure = None  # of the native kernel, made on its first use
+        self._structure: Any = None  # of the native kernel, made on its first use
         self.link = link_named(machine.output.link) if options.output == "response" else None
 
     # ------------------------------------------------------------------ temperature and heads
@@ -120,7 +123,7 @@ class SoftMachine(nn.Module):
         """
         margin, weights = self._margin(X, bool(return_weights))
         answer = margin if self.link is None else self._respond(margin)
-        if not return_weights:
+        if weights is None:
             return answer
         return answer, weights.to_sparse() if return_weights == "sparse" else weights
 
@@ -141,6 +144,7 @@ class SoftMachine(nn.Module):
         return torch.cat([self.link(margin[..., a:b], *output.link_params) for a, b in spans], -1)
 
     def _margin(self, X: Tensor, want_weights: bool) -> tuple[Tensor, Tensor | None]:
+        """Margins, and the weights where they are wanted."""
         self._check(X)
         lead = X.shape[:-1]
         x = X.reshape(-1, X.shape[-1])
@@ -155,7 +159,9 @@ class SoftMachine(nn.Module):
             total, weights = self._soft(z, values, want_weights)
             total = self._finished(total)
         margin = total.reshape(*lead, total.shape[-1])
-        return margin, None if weights is None else weights.t().reshape(*lead, len(weights))
+        if weights is None or not want_weights:
+            return margin, None
+        return margin, weights.t().reshape(*lead, len(weights))
 
     def _hard(self, z: Tensor, values: Tensor, want_weights: bool):
         """Each tree's exit leaf by the largest score, and the sum in the machine's own order."""

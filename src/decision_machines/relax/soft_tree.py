@@ -6,13 +6,13 @@ exp(ln(M) · 1) is the product of the gates on the path; products need no logari
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from jaxtyping import Float
     from torch import Tensor
 
@@ -64,7 +64,7 @@ def soft_tree_sum_by_level(
     return sum(parts[1:], parts[0])
 
 
-def native_soft(q: Tensor, V: Tensor) -> ModuleType | None:
+def native_soft(q: Tensor, V: Tensor) -> Any:
     """The module of the fused kernel, or None where it cannot be used on these tensors.
 
     That is: off the CPU, in other dtypes than float32 and float64, under autocast, inside a graph
@@ -82,10 +82,12 @@ def native_soft(q: Tensor, V: Tensor) -> ModuleType | None:
         and not torch._C._functorch.is_functorch_wrapped_tensor(q)
         and not torch._C._functorch.is_functorch_wrapped_tensor(V)
     )
-    if not is_plain:
-        return None
+    return _kernel_module() if is_plain else None
+
+
+@functools.cache
+def _kernel_module() -> Any:
     try:
-        from . import native_soft as native
+        return importlib.import_module(f"{__package__}.native_soft")
     except ImportError:
         return None
-    return native
