@@ -1,26 +1,34 @@
-"""`dm convert`, as people meet it: in a process of its own."""
+"""`dm convert`, through the command's own entry."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from library_models import models
 
 import decision_machines as dm
+from decision_machines.cli import main
 
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "decision_machines.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run `dm` in this process: what it prints, and its exit code."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dm", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        printed = capsys.readouterr()
+        return SimpleNamespace(
+            returncode=caught.value.code or 0, stdout=printed.out, stderr=printed.err
+        )
+
+    return call
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +39,7 @@ def xgboost_file(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["m.dm", "m.onnx", "m.json", "m.ubj", "M.DM"])
-def test_the_suffix_says_what_is_written(xgboost_file, tmp_path, name):
+def test_the_suffix_says_what_is_written(run, xgboost_file, tmp_path, name):
     out = tmp_path / name
     done = run("convert", xgboost_file, "-o", out)
     assert done.returncode == 0, done.stderr
@@ -43,7 +51,7 @@ def test_the_suffix_says_what_is_written(xgboost_file, tmp_path, name):
     assert os.listdir(tmp_path) == [name]
 
 
-def test_lightgbm_is_written_as_text(tmp_path):
+def test_lightgbm_is_written_as_text(run, tmp_path):
     model = models("lightgbm")["LGBMRegressor"].booster_
     model.save_model(tmp_path / "in.txt")
     done = run("convert", tmp_path / "in.txt", "-o", tmp_path / "out.txt", "--json")
@@ -54,14 +62,14 @@ def test_lightgbm_is_written_as_text(tmp_path):
     assert dm.load(tmp_path / "out.txt").equals(dm.convert(model))
 
 
-def test_to_forces_the_kind(xgboost_file, tmp_path):
+def test_to_forces_the_kind(run, xgboost_file, tmp_path):
     out = tmp_path / "model.bin"
     done = run("convert", xgboost_file, "-o", out, "--to", "dm")
     assert done.returncode == 0, done.stderr
     assert dm.load(out).equals(dm.load(xgboost_file))
 
 
-def test_what_may_differ_is_said(tmp_path):
+def test_what_may_differ_is_said(run, tmp_path):
     model = models("lightgbm")["LGBMRegressor"].booster_
     model.save_model(tmp_path / "in.txt")
     done = run("convert", tmp_path / "in.txt", "-o", tmp_path / "out.onnx")
@@ -73,7 +81,7 @@ def test_what_may_differ_is_said(tmp_path):
     assert json.loads(done.stdout)["warnings"] == []
 
 
-def test_what_cannot_be_written_leaves_no_file(xgboost_file, tmp_path):
+def test_what_cannot_be_written_leaves_no_file(run, xgboost_file, tmp_path):
     done = run("convert", xgboost_file, "-o", tmp_path / "out.txt")
     assert done.returncode == 2
     assert "What to do" in done.stderr
@@ -82,13 +90,13 @@ def test_what_cannot_be_written_leaves_no_file(xgboost_file, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["out.xyz"], ["out"], ["out.dm", "--to", "catboost"]])
-def test_an_unknown_kind_is_refused_before_anything_is_read(tmp_path, arguments):
+def test_an_unknown_kind_is_refused_before_anything_is_read(run, tmp_path, arguments):
     done = run("convert", tmp_path / "absent", "-o", *arguments)
     assert done.returncode == 2
     assert "no kind of model" in " ".join(done.stderr.split())
 
 
-def test_a_machine_has_no_original_to_verify_against(xgboost_file, tmp_path):
+def test_a_machine_has_no_original_to_verify_against(run, xgboost_file, tmp_path):
     run("convert", xgboost_file, "-o", tmp_path / "m.dm")
     done = run("verify", tmp_path / "m.dm")
     assert done.returncode == 2

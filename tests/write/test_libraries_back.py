@@ -75,6 +75,24 @@ def test_a_strict_threshold_is_the_next_float32():
         assert left == -1 or right == left + 1
 
 
+@pytest.mark.parametrize("version", [(2, 0), (3, 0), (3, 1), (3, 2)])
+def test_files_of_older_xgboost_hold_the_same_model(version):
+    """Read here by the installed one, which knows them all."""
+    from decision_machines.write import xgboost_json
+
+    for name in ("XGBRegressor", "XGBClassifier, 3", "XGBRegressor, vector leaves"):
+        machine = dm.convert(models("xgboost")[name])
+        text = xgboost_json(machine, margins=True, version=version)
+        assert json.loads(text)["version"][:2] == list(version)
+        import xgboost
+
+        booster = xgboost.Booster()
+        booster.load_model(bytearray(text))
+        X = finite_rows(machine)
+        found = booster.predict(xgboost.DMatrix(X)).reshape(len(X), -1)
+        assert np.array_equal(found, machine.margin(X))
+
+
 # ---------------------------------------------------------------------- LightGBM
 
 LIGHTGBM = [
