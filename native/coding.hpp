@@ -252,6 +252,7 @@ int8_t member(const Coding& coding, int64_t column, T x) {
                              value < 2147483648.0;
     if (!is_category) return c.outside;
     const int64_t category = static_cast<int64_t>(value);
+    if (coding.whole && static_cast<double>(category) != value) return c.outside;
     if (coding.table_of[column] >= 0)
         return category < c.set_size ? coding.tables[coding.table_of[column] + category]
                                      : c.outside;

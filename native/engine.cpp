@@ -432,7 +432,7 @@ Coding Engine::coding_of(const Section& section) const {
     return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
             section.keys32.data(), section.keys64.data(),
             plan.members.data(), plan.answers.data(), section.tables.data(),
-            section.table_of.data(), plan.negative_fractions};
+            section.table_of.data(), plan.negative_fractions, plan.whole};
 }
 
 void Engine::spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,

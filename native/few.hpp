@@ -16,7 +16,8 @@ inline double few_member(const Plan& plan, int64_t column, double x) {
     if (x != x) return nan;
     const int64_t set = plan.set_of[column];
     int8_t answer = plan.outside[set];
-    if ((x > (plan.negative_fractions ? -1.0 : 0.0) || x == 0.0) && x < 2147483648.0) {
+    if ((x > (plan.negative_fractions ? -1.0 : 0.0) || x == 0.0) && x < 2147483648.0 &&
+        !(plan.whole && static_cast<double>(static_cast<int64_t>(x)) != x)) {
         const int64_t category = static_cast<int64_t>(x);
         int64_t low = plan.set_start[set], high = plan.set_start[set + 1];
         const int64_t end = high;

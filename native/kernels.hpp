@@ -53,6 +53,7 @@ struct Coding {
     const int8_t* tables;     // answers by category itself, for sets of small categories
     const int64_t* table_of;  // (n_columns,) where a column's table starts, or -1
     bool negative_fractions;
+    bool whole;  // only whole numbers are categories
 };
 
 // A test of a group: right where code >= at_least.

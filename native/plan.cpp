@@ -318,6 +318,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     plan.sum_single = m.sum_single;
     plan.base_first = m.base_first;
     plan.negative_fractions = m.negative_fractions;
+    plan.whole = m.whole;
     plan.missing_value = m.missing_value;
     plan.absent = m.absent;
     plan.divisor = m.divisor;

@@ -24,7 +24,7 @@ struct Machine {
     const int64_t* members;
     const int8_t* answers;
     const int8_t* outside;
-    bool negative_fractions;
+    bool negative_fractions, whole;
     const int32_t* selection;   // (n_tests,)
     const double* t;            // (n_tests,)
     const int8_t* missing;      // (n_tests,)
@@ -106,7 +106,7 @@ struct Plan {
     // What is left of the machine.
     int64_t n_features = 0, n_columns = 0, n_trees = 0, n_outputs = 0, n_tests = 0;
     bool single = false, integers_single = false, narrow = true, sum_single = false;
-    bool base_first = true, negative_fractions = false;
+    bool base_first = true, negative_fractions = false, whole = false;
     double missing_value = 0, absent = 0, divisor = 1, scale = 1;
     Aggregate aggregate = Aggregate::sum;
     std::vector<double> base;

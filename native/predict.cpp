@@ -213,6 +213,7 @@ private:
         m.missing_value = real("missing_value");
         m.absent = real("absent");
         m.negative_fractions = flag("negative_fractions");
+        m.whole = flag("whole");
         m.narrow = flag("narrow");
         m.sum_single = flag("sum_single");
         m.base_first = flag("base_first");

@@ -1,6 +1,7 @@
 """The `dm` command.
 
-Exit codes: 0 done; 1 the answer is no (not equal); 2 the call or its input is wrong.
+Exit codes: 0 done; 1 the answer is no (not equal); 2 the call or its input is wrong; 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .commands.bench import bench
+from .commands.predict import predict
 from .errors import DecisionMachinesError
 
 app = typer.Typer(
@@ -107,6 +110,10 @@ def verify(
         if report is not None:
             console.print(Text(str(report), "red" if report else "green"), soft_wrap=True)
     raise typer.Exit(0 if holds else 1)
+
+
+app.command()(predict)
+app.command()(bench)
 
 
 def _cell(name: str, value: Any) -> str:

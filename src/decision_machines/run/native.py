@@ -93,6 +93,7 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
         "missing_value": float(missing_value),
         "absent": float(columns.absent),
         "negative_fractions": bool(sets is not None and sets.negative_fractions),
+        "whole": bool(sets is not None and sets.whole),
         "narrow": machine.is_narrow,
         "sum_single": output.dtype == np.float32,
         "base_first": bool(output.base_first),

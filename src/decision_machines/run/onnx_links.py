@@ -2,10 +2,9 @@
 
 The link `onnx` takes a program as its parameters: for each step its number in `STEPS`, how many
 constants follow, and the constants. The transforms of the tree operators use float32 and the C
-library's exponential, one value at a time, and are equal to the bit. PROBIT alone is not: the last
-place of its logarithm may differ, for one value in some thousands, and what comes of it by up to
-2e-6. The operator Sigmoid is ONNX Runtime's own quotient of polynomials, equal to the bit where the
-processor has fused multiply-add; the operator Exp may differ by 1 unit in the last place.
+library's exponential and logarithm, and are equal to the bit. The operator Sigmoid is ONNX
+Runtime's own quotient of polynomials, equal to the bit where the processor has fused multiply-add;
+the operator Exp may differ by 1 unit in the last place.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .xgboost_links import exp as exp_single
+from .libm import exp as exp_single
+from .libm import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,9 +60,9 @@ def softmax_zero(x: np.ndarray) -> np.ndarray:
 def probit(x: np.ndarray) -> np.ndarray:
     """The inverse of the normal distribution, by Winitzki's approximation."""
     p = SINGLE(2) * x.astype(SINGLE) - SINGLE(1)
-    log = np.log(((SINGLE(1) - p) * (SINGLE(1) + p)).astype(np.float64)).astype(SINGLE)
-    v = SINGLE(2) / (SINGLE(np.pi) * SINGLE(0.147)) + SINGLE(0.5) * log
-    root = np.sqrt(-v + np.sqrt(v * v - SINGLE(1) / SINGLE(0.147) * log))
+    logarithm = log((SINGLE(1) - p) * (SINGLE(1) + p))
+    v = SINGLE(2) / (SINGLE(np.pi) * SINGLE(0.147)) + SINGLE(0.5) * logarithm
+    root = np.sqrt(-v + np.sqrt(v * v - SINGLE(1) / SINGLE(0.147) * logarithm))
     return SINGLE(np.sqrt(2)) * np.where(p < 0, -root, root)
 
 
