@@ -116,7 +116,7 @@ class MultiHeadMachine(SoftMachine):
             Q @ self.W_Q, self.B @ self.W_K, V @ self.W_V, is_leaf=self.is_leaf
         )
         heads = heads * self.leaves.head[:, None, None]
-        total = heads.transpose(0, 1).reshape(m, -1) @ self.W_O
+        total = heads.transpose(0, 1).reshape(m, len(self.W_O)) @ self.W_O
         return total, weights.transpose(1, 2)[self.is_leaf] if want_weights else None
 
     def harden(self, *, axis_aligned: bool = False) -> DecisionMachine:
