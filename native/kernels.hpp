@@ -131,6 +131,7 @@ struct Walks {
 // write up to the next multiple of 64 rows: buffers that hold a block have room for kBlockRows.
 struct Kernels {
     const char* name;
+    double select_cost;  // of tests and selects, relative to AVX-512's; steps of a walk cost the same
     int splits;  // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
