@@ -1,6 +1,6 @@
 // Values of the exit leaves added to the rows' sums, tree after tree, in the source's dtype.
 //
-// Included by kernels.cpp, once for each target. Always over a whole block.
+// Included by kernels.cpp, once for each target.
 #pragma once
 
 namespace {
@@ -11,13 +11,13 @@ template <typename T>
 inline T greater(T a, T b) { return a > b || a != a ? a : b; }
 
 template <typename Label, typename T>
-void add_plain(const Label* labels, const T* values, Aggregate aggregate, T* sum) {
+void add_plain(const Label* labels, int64_t n, const T* values, Aggregate aggregate, T* sum) {
     if (aggregate == Aggregate::sum)
-        for (int64_t i = 0; i < kBlockRows; ++i) sum[i] += values[labels[i]];
+        for (int64_t i = 0; i < n; ++i) sum[i] += values[labels[i]];
     else if (aggregate == Aggregate::min)
-        for (int64_t i = 0; i < kBlockRows; ++i) sum[i] = lesser(sum[i], values[labels[i]]);
+        for (int64_t i = 0; i < n; ++i) sum[i] = lesser(sum[i], values[labels[i]]);
     else
-        for (int64_t i = 0; i < kBlockRows; ++i) sum[i] = greater(sum[i], values[labels[i]]);
+        for (int64_t i = 0; i < n; ++i) sum[i] = greater(sum[i], values[labels[i]]);
 }
 
 // Gathers are no faster than plain loads where microcode guards them, so none are used.
@@ -42,12 +42,12 @@ struct Order {
 constexpr Order<4> kOrder4;
 constexpr Order<8> kOrder8;
 
-inline void add_few(const uint8_t* labels, const float* values, int64_t n_labels, float* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64_t n_labels, float* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder4.row);
     __m512i plane[4];
     for (int i = 0; i < 4; ++i) plane[i] = _mm512_loadu_si512(planes + n_labels * i);
-    for (int64_t r = 0; r < kBlockRows; r += 64) {
+    for (int64_t r = 0; r < n; r += 64) {
         const __m512i at = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(labels + r));
         __m512i byte[4], word[4], value[4];
         for (int i = 0; i < 4; ++i) byte[i] = _mm512_permutexvar_epi8(at, plane[i]);
@@ -66,12 +66,12 @@ inline void add_few(const uint8_t* labels, const float* values, int64_t n_labels
     }
 }
 
-inline void add_few(const uint8_t* labels, const double* values, int64_t n_labels, double* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const double* values, int64_t n_labels, double* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder8.row);
     __m512i plane[8];
     for (int i = 0; i < 8; ++i) plane[i] = _mm512_loadu_si512(planes + n_labels * i);
-    for (int64_t r = 0; r < kBlockRows; r += 64) {
+    for (int64_t r = 0; r < n; r += 64) {
         const __m512i at = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(labels + r));
         __m512i byte[8], word[8], half[8];
         for (int i = 0; i < 8; ++i) byte[i] = _mm512_permutexvar_epi8(at, plane[i]);
@@ -101,10 +101,10 @@ inline void add_few(const uint8_t* labels, const double* values, int64_t n_label
 // Up to 64 values in registers, looked up by permutes of pairs. Reads 64 values in any case.
 constexpr int kSplits = 0;
 
-inline void add_few(const uint8_t* labels, const float* values, int64_t, float* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64_t, float* sum) {
     __m512 table[4];
     for (int i = 0; i < 4; ++i) table[i] = _mm512_loadu_ps(values + 16 * i);
-    for (int64_t r = 0; r < kBlockRows; r += 16) {
+    for (int64_t r = 0; r < n; r += 16) {
         const __m512i at =
             _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(labels + r)));
         const __m512 value = _mm512_mask_blend_ps(
@@ -115,10 +115,10 @@ inline void add_few(const uint8_t* labels, const float* values, int64_t, float* 
     }
 }
 
-inline void add_few(const uint8_t* labels, const double* values, int64_t, double* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const double* values, int64_t, double* sum) {
     __m512d table[8];
     for (int i = 0; i < 8; ++i) table[i] = _mm512_loadu_pd(values + 8 * i);
-    for (int64_t r = 0; r < kBlockRows; r += 8) {
+    for (int64_t r = 0; r < n; r += 8) {
         const __m512i at =
             _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(labels + r)));
         const __mmask8 bit4 = _mm512_test_epi64_mask(at, _mm512_set1_epi64(16));
@@ -140,14 +140,14 @@ inline void add_few(const uint8_t* labels, const double* values, int64_t, double
 // As with 64-byte permutes, by four of 16 bytes and blends. It pays for floats only.
 constexpr int kSplits = kSplitsFloat;
 
-inline void add_few(const uint8_t* labels, const float* values, int64_t n_labels, float* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64_t n_labels, float* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     auto part = [&](int plane, int quarter) {
         return _mm256_broadcastsi128_si256(_mm_loadu_si128(
             reinterpret_cast<const __m128i*>(planes + n_labels * plane + 16 * quarter)));
     };
-    for (int64_t r = 0; r < kBlockRows; r += 32) {
+    for (int64_t r = 0; r < n; r += 32) {
         const __m256i at = _mm256_permutevar8x32_epi32(
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(labels + r)), order);
         const __m256i bit4 = _mm256_slli_epi16(at, 3), bit5 = _mm256_slli_epi16(at, 2);
@@ -174,8 +174,8 @@ inline void add_few(const uint8_t* labels, const float* values, int64_t n_labels
         }
     }
 }
-inline void add_few(const uint8_t* labels, const double* values, int64_t, double* sum) {
-    add_plain(labels, values, Aggregate::sum, sum);
+inline void add_few(const uint8_t* labels, int64_t n, const double* values, int64_t, double* sum) {
+    add_plain(labels, n, values, Aggregate::sum, sum);
 }
 #define DM_ADDS_FEW
 
@@ -184,19 +184,19 @@ constexpr int kSplits = 0;
 #endif
 
 template <typename T>
-void add(const void* labels, int label_bytes, const T* values, int64_t n_labels,
+void add(const void* labels, int label_bytes, int64_t n, const T* values, int64_t n_labels,
          Aggregate aggregate, T* sum) {
     const uint8_t* bytes = static_cast<const uint8_t*>(labels);
     const uint16_t* words = static_cast<const uint16_t*>(labels);
     const uint32_t* longs = static_cast<const uint32_t*>(labels);
 #ifdef DM_ADDS_FEW
     if (aggregate == Aggregate::sum && label_bytes == 1 && n_labels <= 64)
-        return add_few(bytes, values, n_labels, sum);
+        return add_few(bytes, n, values, n_labels, sum);
 #endif
     (void)n_labels;
-    if (label_bytes == 1) return add_plain(bytes, values, aggregate, sum);
-    if (label_bytes == 2) return add_plain(words, values, aggregate, sum);
-    return add_plain(longs, values, aggregate, sum);
+    if (label_bytes == 1) return add_plain(bytes, n, values, aggregate, sum);
+    if (label_bytes == 2) return add_plain(words, n, values, aggregate, sum);
+    return add_plain(longs, n, values, aggregate, sum);
 }
 
 }  // namespace

@@ -318,12 +318,13 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                 continue;
             }
             for (int64_t block = 0; block < n; block += kBlockRows) {
-                kernels.tests(view, codes, rows, block, own.slots.as());
+                const int64_t m = std::min(kBlockRows, n - block);
+                kernels.tests(view, codes, rows, block, m, own.slots.as());
                 for (int64_t i = group.first; i < group.last; ++i) {
-                    const Tree& tree = plan.trees[i];
-                    kernels.select(view, group.trees[tree.place], own.slots.as(), own.labels.as());
-                    finish_block<Sum>(i, own.labels.as(), row, block, std::min(kBlockRows, n - block),
-                                      rows, own, margins != nullptr, leaves);
+                    const SelectTree& tree = group.trees[plan.trees[i].place];
+                    kernels.select(view, tree, m, own.slots.as(), own.labels.as());
+                    finish_block<Sum>(i, own.labels.as(), row, block, m, rows, own,
+                                      margins != nullptr, leaves);
                 }
             }
         }
@@ -336,7 +337,7 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
     }
 }
 
-// Leaves and sums of one tree over one block, from its labels; whole blocks are added.
+// Leaves and sums of one tree over the m rows of one block, from its labels.
 template <typename Sum>
 void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t block, int64_t m,
                           int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
@@ -364,10 +365,10 @@ void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t bl
         }
         const int64_t at = tree.values + output * tree.n_labels;
         if constexpr (sizeof(Sum) == 4)
-            plan.kernels->add32(labels, tree.label_bytes, plan.values32.data() + at, tree.n_labels,
+            plan.kernels->add32(labels, tree.label_bytes, m, plan.values32.data() + at, tree.n_labels,
                                 plan.aggregate, sum);
         else
-            plan.kernels->add64(labels, tree.label_bytes, plan.values64.data() + at, tree.n_labels,
+            plan.kernels->add64(labels, tree.label_bytes, m, plan.values64.data() + at, tree.n_labels,
                                 plan.aggregate, sum);
     }
 }
@@ -381,11 +382,7 @@ void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& 
     own.ends.reserve(2 * rows * 4);
     uint32_t* ends = own.ends.as<uint32_t>();
     uint32_t* under_way = ends + rows;
-    if (!adds) {
-        own.labels.reserve(rows * 4);
-        // Values are added over whole blocks: labels beyond the last row must exist.
-        std::memset(own.labels.as(), 0, static_cast<size_t>(rows * 4));
-    }
+    if (!adds) own.labels.reserve(rows * 4);
     for (int64_t i = group.first; i < group.last; ++i) {
         const Tree& tree = plan.trees[i];
         const Node* nodes = all + tree.nodes;
@@ -404,9 +401,9 @@ void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& 
             own.top_labels.reserve(kBlockRows);
             const uint8_t* labels = own.top_labels.as();
             for (int64_t block = 0; block < n; block += kBlockRows) {
-                kernels.tests(view, own.codes.as(), rows, block, own.slots.as());
-                kernels.select(view, top.tree, own.slots.as(), own.top_labels.as());
                 const int64_t m = std::min(kBlockRows, n - block);
+                kernels.tests(view, own.codes.as(), rows, block, m, own.slots.as());
+                kernels.select(view, top.tree, m, own.slots.as(), own.top_labels.as());
                 for (int64_t r = 0; r < m; ++r) ends[block + r] = top.nodes[labels[r]];
             }
         }

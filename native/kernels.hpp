@@ -127,10 +127,11 @@ struct Walks {
                 uint32_t* rows, uint32_t* found);
 };
 
-// Entry points of one target. n is at most kBlockRows where rows are a block; buffers that hold
-// rows of a block have room for all kBlockRows.
+// Entry points of one target. n is at most kBlockRows where rows are a block. Kernels may read and
+// write up to the next multiple of 64 rows: buffers that hold a block have room for kBlockRows.
 struct Kernels {
     const char* name;
+    double select_cost;  // of tests and selects, relative to AVX-512's; steps of a walk cost the same
     int splits;  // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
@@ -138,20 +139,21 @@ struct Kernels {
     // Codes of one column into its planes; low and high point at the first row, or are null.
     void (*code)(const Coding& coding, int64_t column, const void* x, bool single, int64_t n,
                  void* low, void* high);
-    // Results of all tests of a group over one block, a bit to a row.
+    // Results of all tests of a group over the first n rows of a block, a bit to a row.
     void (*tests)(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
-                  uint8_t* slots);
+                  int64_t n, uint8_t* slots);
     // Labels of one tree over one block, from its tests' results.
-    void (*select)(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels);
+    void (*select)(const SelectGroup& group, const SelectTree& tree, int64_t n, uint8_t* slots,
+                   void* labels);
     Walks<WalkNode> walks;
     Walks<WideNode> wide_walks;
     // 16-bit codes of one row; x by column, float where `single`.
     void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
-    void (*add32)(const void* labels, int label_bytes, const float* values, int64_t n_labels,
-                  Aggregate aggregate, float* sum);
-    void (*add64)(const void* labels, int label_bytes, const double* values, int64_t n_labels,
-                  Aggregate aggregate, double* sum);
+    void (*add32)(const void* labels, int label_bytes, int64_t n, const float* values,
+                  int64_t n_labels, Aggregate aggregate, float* sum);
+    void (*add64)(const void* labels, int label_bytes, int64_t n, const double* values,
+                  int64_t n_labels, Aggregate aggregate, double* sum);
 };
 
 #define DM_DECLARE_TARGET(name) \

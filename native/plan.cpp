@@ -16,8 +16,10 @@ constexpr int64_t kLeavesForTop = 512;      // fewer than that, and walking from
 constexpr int64_t kMostMembersInTable = 4096;
 constexpr int64_t kMostTestsInGroup = 12288;  // their bitmaps should stay in the second-level cache
 
-// Measured costs per 1024 rows, in nanoseconds; only their ratios matter. See benchmarks/engine.py.
-constexpr double kCostTest8 = 7.0, kCostTest16 = 13.0, kCostSelect = 2.0, kCostStep = 1100.0;
+// What a test, a select and a step of a walk cost, measured on trees of 64 to 4 096 leaves (AVX-512,
+// nanoseconds for 1 024 rows); only the ratios matter. A test is cheaper than it is alone, because
+// trees share tests. On that machine selects won up to 1 024 leaves, walks from 2 048.
+constexpr double kCostTest = 7.0, kCostSelect = 2.0, kCostStep = 1100.0;
 constexpr int64_t kMostSelectLeaves = 4096;
 
 int bits_for(int64_t n_leaves) {
@@ -380,7 +382,8 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         const double leaves = static_cast<double>(end - begin + 1);
         // Rows tend to the large leaves, which are not deep: a path is about its mean depth.
         const double walk = kCostStep * path / leaves;
-        const double select = kCostTest8 * (leaves - 1) + kCostSelect * selects;
+        const double select =
+            kernels->select_cost * (kCostTest * (leaves - 1) + kCostSelect * selects);
         const bool small = end - begin < kMostSelectLeaves;
         const bool chooses_select = force == 0 ? small && select <= walk : force == 1 ? small : false;
         kinds[tree] = chooses_select ? Kind::select : Kind::deep;
@@ -472,6 +475,8 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             tree.label_bytes = 4;
             add_values(tree, m.test_start[i + 1] - m.test_start[i] + 1, false, false);
         }
+    // Where selects are dear, deep trees are walked from their roots.
+    const bool has_tops = m.wants_values && kernels->select_cost < 2;
     std::vector<uint32_t> distinct, own_keys;
     for (size_t s = 0; !plan.raw_only && s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
@@ -485,7 +490,8 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                 section.has_deep = true;
         // The tops of deep trees are selects, too.
         for (int64_t tree = section.first; tree < section.last; ++tree)
-            section.has_select |= m.test_start[tree + 1] - m.test_start[tree] >= kLeavesForTop;
+            section.has_select |=
+                has_tops && m.test_start[tree + 1] - m.test_start[tree] >= kLeavesForTop;
         for (int64_t first = starts[s]; first < starts[s + 1];) {
             Group group;
             group.kind = kinds[first];
@@ -628,7 +634,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         }
         n_nodes += static_cast<int64_t>(queue.size());
         plan.tops.emplace_back();
-        if (kinds[tree] == Kind::deep && m.wants_values && end - begin >= kLeavesForTop) {
+        if (has_tops && kinds[tree] == Kind::deep && end - begin >= kLeavesForTop) {
             place_of.assign(2 * (end - begin) + 1, 0);  // tests, then leaves
             for (size_t i = 0; i < queue.size(); ++i)
                 place_of[queue[i] >= 0 ? queue[i] - begin

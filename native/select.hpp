@@ -160,23 +160,34 @@ struct AtLeast16 {
 #endif
 
 template <typename AtLeast>
-void bitmap(const uint8_t* codes, int bytes, uint16_t at_least, uint64_t* out) {
+void bitmap(const uint8_t* codes, int bytes, uint16_t at_least, int64_t words, uint64_t* out) {
     const AtLeast compare(at_least);
-    for (int64_t i = 0; i < kBlockRows / 64; ++i) out[i] = compare(codes + 64 * bytes * i);
+    for (int64_t i = 0; i < words; ++i) out[i] = compare(codes + 64 * bytes * i);
 }
 
-void tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
-           uint8_t* slots) {
+template <int64_t Words>
+void all_tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
+               int64_t given, uint8_t* slots) {
+    const int64_t words = Words ? Words : given;
     uint64_t* out = reinterpret_cast<uint64_t*>(slots + kFirstTest * kBlockBytes);
     for (int64_t j = 0; j < group.n_tests; ++j, out += kBlockRows / 64) {
         const Test test = group.tests[j];
         const Plane plane = group.planes[test.plane];
         const uint8_t* at = codes + plane.start * tile_rows + row * plane.width;
         if (plane.width == 1)
-            bitmap<AtLeast8>(at, 1, test.at_least, out);
+            bitmap<AtLeast8>(at, 1, test.at_least, words, out);
         else
-            bitmap<AtLeast16>(at, 2, test.at_least, out);
+            bitmap<AtLeast16>(at, 2, test.at_least, words, out);
     }
+}
+
+void tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row, int64_t n,
+           uint8_t* slots) {
+    const int64_t words = (n + 63) / 64;
+    if (words == kBlockRows / 64)  // known when compiled, and unrolled
+        all_tests<kBlockRows / 64>(group, codes, tile_rows, row, words, slots);
+    else
+        all_tests<0>(group, codes, tile_rows, row, words, slots);
 }
 
 #if defined(DM_SCALAR)
@@ -197,13 +208,15 @@ inline Bits choose(Bits test, Bits left, Bits right) {
 #endif
 }
 
-inline void run_selects(const Select* op, const Select* end, uint8_t* slots, uint8_t* own) {
-    constexpr int64_t size = kBlockBytes / static_cast<int64_t>(sizeof(Bits));
+template <int64_t Rows>
+void run_selects(const Select* op, const Select* end, uint8_t* slots, uint8_t* own) {
+    constexpr int64_t size = Rows / 8 / static_cast<int64_t>(sizeof(Bits));
     for (; op != end; ++op) {
         const Bits* test = reinterpret_cast<const Bits*>(slots + op->test * kBlockBytes);
         const Bits* left = reinterpret_cast<const Bits*>(slots + op->left * kBlockBytes);
         const Bits* right = reinterpret_cast<const Bits*>(slots + op->right * kBlockBytes);
         Bits* to = reinterpret_cast<Bits*>(own + op->to * kBlockBytes);
+        static_assert(size > 0 && Rows <= kBlockRows);
         Bits found[size];
         for (int64_t i = 0; i < size; ++i) found[i] = choose(test[i], left[i], right[i]);
         for (int64_t i = 0; i < size; ++i) to[i] = found[i];
@@ -258,34 +271,43 @@ inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, ui
 #endif
 
 template <int N>
-void expand(const uint64_t* const* planes, uint8_t* labels) {
-    for (int64_t word = 0; word < kBlockRows / 64; ++word)
+void expand(const uint64_t* const* planes, int64_t words, uint8_t* labels) {
+    for (int64_t word = 0; word < words; ++word)
         bytes_of(planes, word, N, labels + 64 * word);
 }
 
-void select(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels) {
-    run_selects(group.selects + tree.first, group.selects + tree.last, slots,
-                slots + (kFirstTest + group.n_tests) * kBlockBytes);
+void select(const SelectGroup& group, const SelectTree& tree, int64_t n, uint8_t* slots,
+            void* labels) {
+    const Select* first = group.selects + tree.first;
+    const Select* last = group.selects + tree.last;
+    uint8_t* own = slots + (kFirstTest + group.n_tests) * kBlockBytes;
+    if (n > 512)
+        run_selects<1024>(first, last, slots, own);
+    else if (n > 128 || sizeof(Bits) > 16)
+        run_selects<512>(first, last, slots, own);
+    else if constexpr (sizeof(Bits) <= 16)
+        run_selects<128>(first, last, slots, own);
+    const int64_t words = (n + 63) / 64;
     const uint64_t* planes[16];
     for (int bit = 0; bit < tree.n_bits; ++bit)
         planes[bit] = reinterpret_cast<const uint64_t*>(
             slots + group.bits[tree.bits + bit] * kBlockBytes);
     uint8_t* bytes = static_cast<uint8_t*>(labels);
     switch (tree.n_bits) {
-        case 0: return expand<0>(planes, bytes);
-        case 1: return expand<1>(planes, bytes);
-        case 2: return expand<2>(planes, bytes);
-        case 3: return expand<3>(planes, bytes);
-        case 4: return expand<4>(planes, bytes);
-        case 5: return expand<5>(planes, bytes);
-        case 6: return expand<6>(planes, bytes);
-        case 7: return expand<7>(planes, bytes);
-        case 8: return expand<8>(planes, bytes);
+        case 0: return expand<0>(planes, words, bytes);
+        case 1: return expand<1>(planes, words, bytes);
+        case 2: return expand<2>(planes, words, bytes);
+        case 3: return expand<3>(planes, words, bytes);
+        case 4: return expand<4>(planes, words, bytes);
+        case 5: return expand<5>(planes, words, bytes);
+        case 6: return expand<6>(planes, words, bytes);
+        case 7: return expand<7>(planes, words, bytes);
+        case 8: return expand<8>(planes, words, bytes);
         default: break;
     }
     uint16_t* wide = static_cast<uint16_t*>(labels);
     alignas(64) uint8_t low[64], high[64];
-    for (int64_t word = 0; word < kBlockRows / 64; ++word) {
+    for (int64_t word = 0; word < words; ++word) {
         bytes_of(planes, word, 8, low);
         bytes_of(planes + 8, word, tree.n_bits - 8, high);
         for (int i = 0; i < 64; ++i)

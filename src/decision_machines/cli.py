@@ -49,12 +49,24 @@ def demo(
 
 
 @app.command()
-def inspect(model: Model, trust: Trust = False, as_json: AsJson = False) -> None:
+def inspect(
+    model: Model,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    engine: Annotated[
+        bool, typer.Option("--engine", help="Show the native engine's plan for it, too.")
+    ] = False,
+) -> None:
     """What a model is made of: trees, leaves, tests, depth, rank, columns, output, size."""
     from .machine.summary import summary
     from .read import load
 
-    found = summary(load(model, trust=trust))
+    machine = load(model, trust=trust)
+    found = summary(machine)
+    if engine:
+        from .run.native import describe_plan
+
+        found |= {f"engine: {name}": value for name, value in describe_plan(machine).items()}
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False, default=str))
         return

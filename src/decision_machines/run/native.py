@@ -135,6 +135,33 @@ def _cast(V: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return V.astype(dtype, copy=False)
 
 
+def describe_plan(machine: DecisionMachine) -> dict[str, Any]:
+    """How the native engine would run a machine: target, trees by kernel, tests, bytes.
+
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> describe_plan(dm.figure_one())["trees by kernel"]
+    {'select': 1}
+    """
+    ready = machine.__dict__.get("_ready") or prepare(machine)
+    if ready.plan is None:
+        return {"target": "none: the plain walk runs this machine"}
+    plan = ready.plan.describe()
+    kernels = plan["kernels"]
+    nodes = machine.n_tests + machine.n_leaves
+    return {
+        "target": plan["target"],
+        "trees by kernel": {name: kernels.count(name) for name in sorted(set(kernels))},
+        "distinct tests": plan["distinct_tests"],
+        "selects": plan["selects"],
+        "groups of trees": len(plan["groups"]),
+        "codings of the columns": plan["sections"],
+        "bytes": plan["bytes"],
+        "bytes per node": round(plan["bytes"] / max(nodes, 1), 1),
+    }
+
+
 class Ready(NamedTuple):
     """A machine's plan, and what a call needs to know of the machine, looked up once."""
 
