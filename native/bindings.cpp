@@ -107,6 +107,8 @@ void template_product(In<int32_t, 2> children, In<int8_t, 2> h, Out<int32_t, 2> 
 
 }  // namespace
 
+void bind_engine(nb::module_& m);  // predict.cpp
+
 NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of decision_machines.";
     m.def("layout", &layout, "left"_a, "right"_a, "node_start"_a);
@@ -115,4 +117,5 @@ NB_MODULE(_native, m) {
     m.def("templates", &templates, "children"_a, "test_start"_a, "first"_a, "last"_a, "indptr"_a,
           "indices"_a, "data"_a);
     m.def("template_product", &template_product, "children"_a, "h"_a, "p"_a);
+    bind_engine(m);
 }

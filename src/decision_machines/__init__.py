@@ -37,6 +37,7 @@ from .machine import (
     tree_of_templates,
 )
 from .read import convert, load
+from .run.native import engine_info
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "column_rank",
     "convert",
     "direct_sum",
+    "engine_info",
     "exit_is_unique",
     "explain_mismatch",
     "figure_one",

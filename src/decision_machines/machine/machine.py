@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -395,8 +396,8 @@ class DecisionMachine(Part):
         n_threads
             Threads to use; by default all that the process may run on.
         engine
-            "auto", "walk" (row by row down the tree), or "reference" (the paper's Eq. `tree`
-            as dense matrix products; slow, obvious).
+            "auto" (the native engine wherever it can), "walk" (level by level down the tree), or
+            "reference" (the paper's Eq. `tree` as dense matrix products; slow, obvious).
         """
         return _room("run").predict(self, X, n_threads=n_threads, engine=engine)
 
@@ -443,6 +444,7 @@ class DecisionMachine(Part):
         return _room("show").plot_templates(self, ax, trees=trees)
 
 
+@functools.cache
 def _room(name: str):
     """The room that does a verb, looked up when the verb is used: this room imports no other."""
     return importlib.import_module(f"decision_machines.{name}")

@@ -2,7 +2,7 @@
 
 `inputs` and `tables` read what users pass, an engine finds exit leaves and sums their values,
 `links` and `decisions` turn the sums into probabilities and answers. `reference` is the paper's
-equations, `walk` the plain descent.
+equations, `walk` the plain descent, `native` the fast engine in C++.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from . import reference, walk
+from . import native, reference, walk
 from .decisions import DECISIONS
 from .inputs import read_rows
 from .links import LINKS
@@ -21,14 +21,20 @@ from .links import LINKS
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
-ENGINES = {"auto": walk, "walk": walk, "reference": reference}
+ENGINES = {"auto": walk, "native": walk, "walk": walk, "reference": reference}
+"""What runs where the native engine is not asked for, or cannot."""
 ROWS_AT_ONCE = 8192
 
 
 def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
     """(m, k) margins; see `DecisionMachine.margin`."""
+    if n_threads is not None:
+        _check_threads(n_threads)
+    if engine == "auto" or engine == "native":
+        found = native.margin(machine, X, n_threads)
+        if found is not None:
+            return found
     run = _named(ENGINES, "engine", engine)
-    _check_threads(n_threads)
     rows = read_rows(X, machine.columns)
     found = np.empty((rows.n_rows, machine.n_outputs), machine.output.dtype)
     for start in range(0, rows.n_rows, ROWS_AT_ONCE):
@@ -39,8 +45,13 @@ def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, en
 
 def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
     """(m, n_trees) exit leaves; see `DecisionMachine.apply`."""
+    if n_threads is not None:
+        _check_threads(n_threads)
+    if engine == "auto" or engine == "native":
+        found = native.apply(machine, X, n_threads)
+        if found is not None:
+            return found
     run = _named(ENGINES, "engine", engine)
-    _check_threads(n_threads)
     rows = read_rows(X, machine.columns)
     found = np.empty((rows.n_rows, machine.n_trees), np.int32)
     for start in range(0, rows.n_rows, ROWS_AT_ONCE):
@@ -113,8 +124,8 @@ def _named(table: dict[str, Any], what: str, name: str) -> Any:
     return table[name]
 
 
-def _check_threads(n_threads: int | None) -> None:
-    if n_threads is not None and not (isinstance(n_threads, (int, np.integer)) and n_threads > 0):
+def _check_threads(n_threads: int) -> None:
+    if not (isinstance(n_threads, (int, np.integer)) and n_threads > 0):
         raise InputError(
             "predicting", f"n_threads={n_threads!r}", "use a whole number from 1, or None for all"
         )

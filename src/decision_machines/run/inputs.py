@@ -40,7 +40,7 @@ def read_rows(X: Any, columns: Columns) -> Rows:
     """
     if sp.issparse(X):
         return _sparse_rows(X, columns)
-    if _is_table(X):
+    if is_table(X):
         from .tables import table_rows
 
         return table_rows(X, columns)
@@ -140,7 +140,8 @@ def _check_width(shape: tuple[int, ...], columns: Columns) -> None:
         )
 
 
-def _sparse_rows(X: Any, columns: Columns) -> Rows:
+def sparse_matrix(X: Any, columns: Columns) -> sp.csr_array:
+    """X by rows, its duplicates summed, checked against the machine's columns."""
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise InputError(
             DOING,
@@ -148,11 +149,18 @@ def _sparse_rows(X: Any, columns: Columns) -> Rows:
             "pass a two-dimensional sparse matrix of numbers",
         )
     _check_width(X.shape, columns)
-    X = sp.csr_array(X)
+    rows = sp.csr_array(X)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _sparse_rows(X: Any, columns: Columns) -> Rows:
+    X = sparse_matrix(X, columns)
 
     def block(start: int, stop: int) -> np.ndarray:
         part = X[start:stop]
-        part.sum_duplicates()
         x = np.full(part.shape, columns.absent, columns.dtype)
         row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
         with np.errstate(over="ignore"):
@@ -164,7 +172,8 @@ def _sparse_rows(X: Any, columns: Columns) -> Rows:
     return Rows(X.shape[0], block)
 
 
-def _is_table(X: Any) -> bool:
+def is_table(X: Any) -> bool:
+    """Whether X is a table of named columns, of any library."""
     if isinstance(X, np.ndarray):
         return False
     package = type(X).__module__.split(".")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,26 @@ if TYPE_CHECKING:
     from ..machine import Columns
 
 
+class TableColumns(NamedTuple):
+    n_rows: int
+    values: list[np.ndarray]
+    """One array for each feature, in the table's own dtype and memory where it holds numbers."""
+
+
 def table_rows(X: Any, columns: Columns) -> Rows:
     """The rows of a table: columns matched by name, labels turned into their codes."""
+    n_rows, values = table_columns(X, columns)
+    x = np.empty((n_rows, columns.n_features), columns.dtype, order="F")
+    with np.errstate(over="ignore"):
+        for feature, column in enumerate(values):
+            x[:, feature] = column
+    if not np.isnan(columns.missing_value):
+        x[x == columns.missing_value] = np.nan
+    return Rows(n_rows, lambda start, stop: x[start:stop])
+
+
+def table_columns(X: Any, columns: Columns) -> TableColumns:
+    """The columns of a table in the order of the features, labels turned into their codes."""
     import narwhals as nw
 
     if getattr(X, "ndim", 2) != 2:
@@ -41,15 +59,13 @@ def table_rows(X: Any, columns: Columns) -> Rows:
     order = _match(list(table.columns), columns)
     if columns.table_categories is not None:
         columns = _with_categories(table, order, columns)
-    x = np.empty((len(table), columns.n_features), columns.dtype, order="F")
-    for feature, position in enumerate(order):
-        x[:, feature] = _column(table[:, position], feature, columns)
+    values = [
+        _column(table[:, position], feature, columns) for feature, position in enumerate(order)
+    ]
     if columns.table_categories is not None:
-        labelled = list(columns.categories)
-        x[:, labelled] = np.where(x[:, labelled] < 0, np.nan, x[:, labelled])
-    if not np.isnan(columns.missing_value):
-        x[x == columns.missing_value] = np.nan
-    return Rows(len(x), lambda start, stop: x[start:stop])
+        for feature in columns.categories:
+            values[feature] = np.where(values[feature] < 0, np.nan, values[feature])
+    return TableColumns(len(table), values)
 
 
 def _check_distinct(X: Any) -> None:
@@ -149,9 +165,22 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
         if values.dtype == object:
             values = np.array([np.nan if v is None else v for v in values], np.float64)
     else:
-        values = series.to_numpy()
+        values = _as_it_lies(series)
+    values = np.asarray(values)
+    if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8 and values.dtype != np.float16:
+        return values
     with np.errstate(over="ignore"):
-        return np.asarray(values).astype(columns.dtype)
+        return values.astype(columns.dtype)
+
+
+def _as_it_lies(series: Any) -> np.ndarray:
+    """A column of numbers without nulls, not copied where its library can help it."""
+    native = series.to_native()
+    if type(native).__module__.startswith("pyarrow") and getattr(native, "num_chunks", 0) == 1:
+        chunk = native.chunk(0)
+        if str(chunk.type) not in ("bool", "halffloat"):
+            return chunk.to_numpy(zero_copy_only=False)
+    return series.to_numpy()
 
 
 def _new_label(label: Any, feature: int, columns: Columns) -> InputError:

@@ -1,0 +1,455 @@
+#include "engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "few.hpp"
+
+namespace dm {
+namespace {
+
+constexpr int64_t kCodesInTile = int64_t{1} << 20;  // bytes; should stay in the second-level cache
+constexpr int64_t kMostTileRows = 4096;
+constexpr int64_t kFewRows = 24;  // measured: from here on a padded block is cheaper than walking
+
+struct FreeDeleter {
+    void operator()(void* p) const { std::free(p); }
+};
+
+// Memory aligned to cache lines, zeroed once; grows, never shrinks.
+class Buffer {
+public:
+    void reserve(int64_t bytes) {
+        bytes = (bytes + 127) / 64 * 64;
+        if (bytes <= size_) return;
+        data_.reset(std::aligned_alloc(64, static_cast<size_t>(bytes)));
+        if (!data_) throw std::bad_alloc();
+        std::memset(data_.get(), 0, static_cast<size_t>(bytes));
+        size_ = bytes;
+    }
+    template <typename T = uint8_t>
+    T* as() const { return static_cast<T*>(data_.get()); }
+
+private:
+    std::unique_ptr<void, FreeDeleter> data_;
+    int64_t size_ = 0;
+};
+
+}  // namespace
+
+class Workspace {
+public:
+    Buffer codes, slots, labels, sums, raw, z;
+};
+
+Engine::Engine(Plan given) : plan(std::move(given)) {
+    int64_t widest = 1;
+    for (const Section& section : plan.sections) widest = std::max(widest, section.row_bytes);
+    tile_rows_ = std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows,
+                            kMostTileRows);
+    feature_at_.assign(plan.n_features, -1);
+    for (size_t i = 0; i < plan.used_features.size(); ++i)
+        feature_at_[plan.used_features[i]] = static_cast<int32_t>(i);
+}
+
+Engine::~Engine() {
+    for (auto& slot : spare_) delete slot.load();
+}
+
+std::unique_ptr<Workspace> Engine::take() const {
+    for (auto& slot : spare_)
+        if (Workspace* found = slot.exchange(nullptr)) return std::unique_ptr<Workspace>(found);
+    return std::make_unique<Workspace>();
+}
+
+void Engine::give(std::unique_ptr<Workspace> used) const {
+    for (auto& slot : spare_) {
+        Workspace* none = nullptr;
+        if (slot.compare_exchange_strong(none, used.get())) {
+            used.release();
+            return;
+        }
+    }
+}
+
+void Engine::margin(const Source& source, int64_t n_threads, void* out) const {
+    run(source, n_threads, out, nullptr);
+}
+
+void Engine::apply(const Source& source, int64_t n_threads, int32_t* out) const {
+    run(source, n_threads, nullptr, out);
+}
+
+void Engine::run(const Source& source, int64_t n_threads, void* margins, int32_t* leaves) const {
+    const int64_t n = source.n_rows;
+    // Tiles that share the rows evenly among the threads.
+    int64_t size = std::min(tile_rows_, (n + n_threads - 1) / n_threads);
+    size = std::max<int64_t>((size + kBlockRows - 1) / kBlockRows * kBlockRows, kBlockRows);
+    const int64_t n_tiles = (n + size - 1) / size;
+    std::atomic<int64_t> next{0};
+    std::mutex guard;
+    std::exception_ptr failure;
+    auto work = [&] {
+        try {
+            auto own = take();
+            for (int64_t i = next++; i < n_tiles; i = next++) {
+                const int64_t row = i * size, rows = std::min(size, n - row);
+                if (plan.sum_single)
+                    tile<float>(source, row, rows, *own, static_cast<float*>(margins), leaves);
+                else
+                    tile<double>(source, row, rows, *own, static_cast<double*>(margins), leaves);
+            }
+            give(std::move(own));
+        } catch (...) {
+            std::lock_guard<std::mutex> lock(guard);
+            failure = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    // Where the system refuses a thread, the ones that run do the work.
+    try {
+        for (int64_t i = 1; i < std::min(n_threads, n_tiles); ++i) threads.emplace_back(work);
+    } catch (const std::exception&) {
+    }
+    work();
+    for (std::thread& thread : threads) thread.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+namespace {
+
+// Stored entries of rows row..row + n into one column for each used feature.
+template <typename T, typename Index, typename Start>
+void spread(const Source& source, const Kernels& kernels, double missing_value, double absent,
+            const std::vector<int32_t>& feature_at, int64_t n_used, const Index* indices,
+            const Start* indptr, int64_t row, int64_t n, int64_t stride, T* out) {
+    T empty = static_cast<T>(absent);
+    if (static_cast<double>(empty) == missing_value) empty = static_cast<T>(NAN);
+    for (int64_t f = 0; f < n_used; ++f) std::fill(out + f * stride, out + f * stride + n, empty);
+    T values[256];
+    for (int64_t r = 0; r < n; ++r)
+        for (int64_t at = indptr[row + r]; at < indptr[row + r + 1]; at += 256) {
+            const int64_t m = std::min<int64_t>(256, indptr[row + r + 1] - at);
+            kernels.load(source.entries, at, m, false, sizeof(T) == 4, missing_value, values);
+            for (int64_t i = 0; i < m; ++i) {
+                const int32_t place = feature_at[static_cast<size_t>(indices[at + i])];
+                if (place >= 0) out[place * stride + r] = values[i];
+            }
+        }
+}
+
+// The leaf's linear function of x, or its constant where an x is NaN.
+template <typename T>
+double linear_value(const Plan& plan, int64_t leaf, int64_t width, int64_t output,
+                    const double* x, int64_t stride, const std::vector<int32_t>& feature_at) {
+    T total = static_cast<T>(plan.intercept[leaf * width + output]);
+    for (int64_t i = plan.linear_start[leaf]; i < plan.linear_start[leaf + 1]; ++i) {
+        const T value = static_cast<T>(x[feature_at[plan.linear_feature[i]] * stride]);
+        if (value != value) return static_cast<T>(plan.linear_constant[leaf * width + output]);
+        const T term = static_cast<T>(plan.coefficient[i * width + output]) * value;
+        total = total + term;
+    }
+    return static_cast<double>(total);
+}
+
+template <typename Sum>
+void include(Aggregate aggregate, Sum value, Sum& sum) {
+    if (aggregate == Aggregate::sum)
+        sum += value;
+    else if (aggregate == Aggregate::min)
+        sum = sum < value || sum != sum ? sum : value;
+    else
+        sum = sum > value || sum != sum ? sum : value;
+}
+
+template <typename Sum>
+Sum first_sum(const Plan& plan, int64_t output) {
+    if (plan.aggregate != Aggregate::sum && plan.n_trees)
+        return plan.aggregate == Aggregate::min ? std::numeric_limits<Sum>::infinity()
+                                                : -std::numeric_limits<Sum>::infinity();
+    if (plan.aggregate == Aggregate::sum && plan.base_first)
+        return Sum(0) + static_cast<Sum>(plan.base[output]);
+    return Sum(0);
+}
+
+template <typename Sum>
+Sum last_sum(const Plan& plan, int64_t output, Sum sum) {
+    if (plan.divisor != 1.0) sum = sum / static_cast<Sum>(plan.divisor);
+    if (plan.scale != 1.0) sum = sum * static_cast<Sum>(plan.scale);
+    if (!(plan.aggregate == Aggregate::sum && plan.base_first))
+        sum = sum + static_cast<Sum>(plan.base[output]);
+    return sum;
+}
+
+uint32_t label_at(const void* labels, int bytes, int64_t i) {
+    if (bytes == 1) return static_cast<const uint8_t*>(labels)[i];
+    if (bytes == 2) return static_cast<const uint16_t*>(labels)[i];
+    return static_cast<const uint32_t*>(labels)[i];
+}
+
+uint32_t leaf_of(uint32_t label, bool gray) {
+    if (!gray) return label;
+    for (int shift = 1; shift < 32; shift *= 2) label ^= label >> shift;
+    return label;
+}
+
+}  // namespace
+
+template <typename Sum>
+void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
+                  int32_t* leaves) const {
+    const Kernels& kernels = *plan.kernels;
+    if (n < kFewRows || plan.raw_only) return few(source, row, n, own, margins, leaves);
+    const int64_t rows = (n + kBlockRows - 1) / kBlockRows * kBlockRows;
+    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
+    const bool has_linear = !plan.linear_start.empty() && margins;
+
+    // Sparse rows, and the features of linear functions, are spread out first.
+    std::vector<Feature> spread_out;
+    const Feature* features = source.features.data();
+    bool integers_single = source.integers_single;
+    double missing_value = plan.missing_value;
+    if (source.is_sparse) {
+        own.raw.reserve(n_used * rows * 8);
+        spread_out.resize(plan.n_features);
+        spread_sparse(source, row, n, rows, own.raw.as<char>());
+        const int64_t item = plan.single ? 4 : 8;
+        for (int64_t i = 0; i < n_used; ++i)
+            spread_out[plan.used_features[i]] = {own.raw.as<char>() + (i * rows - row) * item, item,
+                                                 plan.single ? Dtype::f32 : Dtype::f64};
+        features = spread_out.data();
+        missing_value = NAN;
+    }
+    if (has_linear) {
+        own.z.reserve(n_used * rows * 8);
+        double* x = own.z.as<double>();
+        std::vector<float> one(static_cast<size_t>(plan.single ? rows : 0));
+        for (int64_t i = 0; i < n_used; ++i) {
+            const Feature& feature = features[plan.used_features[i]];
+            if (plan.single) {
+                kernels.load(feature, row, n, integers_single, true, missing_value, one.data());
+                std::copy(one.begin(), one.begin() + n, x + i * rows);
+            } else {
+                kernels.load(feature, row, n, integers_single, false, missing_value, x + i * rows);
+            }
+        }
+    }
+    if (margins) {
+        own.sums.reserve(plan.n_outputs * rows * static_cast<int64_t>(sizeof(Sum)));
+        for (int64_t output = 0; output < plan.n_outputs; ++output) {
+            Sum* sum = own.sums.as<Sum>() + output * rows;
+            std::fill(sum, sum + rows, first_sum<Sum>(plan, output));
+        }
+    }
+    own.labels.reserve(kBlockRows * 4);
+    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
+
+    for (const Section& section : plan.sections) {
+        own.codes.reserve(section.row_bytes * rows + 64);
+        uint8_t* codes = own.codes.as<uint8_t>();
+        const Coding coding{section.columns.data(), static_cast<int64_t>(section.columns.size()),
+                            section.keys32.data(), section.sorted32.data(), section.keys64.data(), plan.members.data(),
+                            plan.answers.data(), section.tables.data(), section.table_of.data(),
+                            plan.negative_fractions};
+        alignas(64) double x[kCodeRows];
+        for (int64_t start = 0; start < n; start += kCodeRows) {
+            const int64_t m = std::min(kCodeRows, n - start);
+            int64_t loaded = -1;
+            bool single = false;
+            for (int64_t c = 0; c < coding.n_columns; ++c) {
+                const Column& column = section.columns[c];
+                if (loaded != column.feature) {
+                    loaded = column.feature;
+                    const Feature& feature = features[loaded];
+                    single = plan.single || feature.dtype == Dtype::f32;
+                    kernels.load(feature, row + start, m, integers_single, single, missing_value, x);
+                }
+                auto at = [&](int64_t plane) -> void* {
+                    return plane < 0 ? nullptr : codes + plane * rows + start * column.width;
+                };
+                kernels.code(coding, c, x, single, m, at(column.low), at(column.high));
+            }
+        }
+        for (const Group& group : section.groups) {
+            const SelectGroup view = group.view();
+            if (group.kind == Kind::select) {
+                own.slots.reserve(group.n_slots * kBlockBytes);
+                std::memset(own.slots.as(), 0, kBlockBytes);
+                std::memset(own.slots.as() + kBlockBytes, 255, kBlockBytes);
+            }
+            for (int64_t block = 0; block < n; block += kBlockRows) {
+                const int64_t m = std::min(kBlockRows, n - block);
+                if (group.kind == Kind::select)
+                    kernels.tests(view, codes, rows, block, own.slots.as());
+                for (int64_t i = group.first; i < group.last; ++i) {
+                    const Tree& tree = plan.trees[i];
+                    void* labels = own.labels.as();
+                    if (tree.kind == Kind::select)
+                        kernels.select(view, group.trees[tree.place], own.slots.as(), labels);
+                    else if (tree.kind == Kind::walk16)
+                        kernels.walk16(plan.nodes16.data() + tree.place, codes, rows, block, m,
+                                       static_cast<uint16_t*>(labels));
+                    else
+                        kernels.walk32(plan.nodes32.data() + tree.place, codes, rows, block, m,
+                                       static_cast<uint32_t*>(labels));
+                    // Values are added over whole blocks: labels beyond the last row must exist.
+                    if (tree.kind != Kind::select && m < kBlockRows)
+                        std::memset(static_cast<char*>(labels) + m * tree.label_bytes, 0,
+                                    static_cast<size_t>((kBlockRows - m) * tree.label_bytes));
+                    if (leaves)
+                        for (int64_t r = 0; r < m; ++r)
+                            leaves[(row + block + r) * plan.n_trees + i] = static_cast<int32_t>(
+                                leaf_of(label_at(labels, tree.label_bytes, r), tree.gray));
+                    if (!margins) continue;
+                    for (int64_t output = 0; output < width; ++output) {
+                        Sum* sum = own.sums.as<Sum>() +
+                                   (plan.narrow ? tree.feeds : output) * rows + block;
+                        if (has_linear) {
+                            for (int64_t r = 0; r < m; ++r) {
+                                const int64_t leaf =
+                                    tree.first_leaf +
+                                    leaf_of(label_at(labels, tree.label_bytes, r), tree.gray);
+                                const double* at = own.z.as<double>() + block + r;
+                                const double value =
+                                    plan.linear_single
+                                        ? linear_value<float>(plan, leaf, width, output, at, rows,
+                                                              feature_at_)
+                                        : linear_value<double>(plan, leaf, width, output, at, rows,
+                                                               feature_at_);
+                                include(plan.aggregate, static_cast<Sum>(value), sum[r]);
+                            }
+                            continue;
+                        }
+                        const int64_t at =
+                            tree.values + output * (tree.split ? 64 : tree.n_labels);
+                        if constexpr (sizeof(Sum) == 4)
+                            kernels.add32(labels, tree.label_bytes, plan.values32.data() + at,
+                                          tree.n_labels, plan.aggregate, sum);
+                        else
+                            kernels.add64(labels, tree.label_bytes, plan.values64.data() + at,
+                                          tree.n_labels, plan.aggregate, sum);
+                    }
+                }
+            }
+        }
+    }
+    if (!margins) return;
+    for (int64_t output = 0; output < plan.n_outputs; ++output) {
+        const Sum* sum = own.sums.as<Sum>() + output * rows;
+        Sum* out = margins + row * plan.n_outputs + output;
+        for (int64_t r = 0; r < n; ++r) out[r * plan.n_outputs] = last_sum(plan, output, sum[r]);
+    }
+}
+
+void Engine::spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
+                           void* out) const {
+    auto with = [&](const auto* indices, const auto* indptr) {
+        const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
+        if (plan.single)
+            spread(source, *plan.kernels, plan.missing_value, plan.absent, feature_at_, n_used,
+                   indices, indptr, row, n, stride, static_cast<float*>(out));
+        else
+            spread(source, *plan.kernels, plan.missing_value, plan.absent, feature_at_, n_used,
+                   indices, indptr, row, n, stride, static_cast<double*>(out));
+    };
+    if (source.indices32)
+        source.indptr32 ? with(source.indices32, source.indptr32)
+                        : with(source.indices32, source.indptr64);
+    else
+        source.indptr32 ? with(source.indices64, source.indptr32)
+                        : with(source.indices64, source.indptr64);
+}
+
+template <typename Sum>
+void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
+                 int32_t* leaves) const {
+    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
+    own.z.reserve((n_used + 2 * plan.n_columns) * 8);
+    own.labels.reserve(plan.n_trees * 4);
+    double* x = own.z.as<double>();
+    double* z = x + n_used;
+    int32_t* found = own.labels.as<int32_t>();
+    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
+    for (int64_t r = row; r < row + n; ++r) {
+        few_features(source, r, own, x);
+        for (const int32_t c : plan.raw_columns) {
+            const double value = few_column(plan, c, x[feature_at_[plan.feature[c]]]);
+            z[2 * c] = value;
+            z[2 * c + 1] = value == value ? value : -std::numeric_limits<double>::infinity();
+        }
+        if (!plan.raw32.empty())
+            few_walk(plan.raw32.data(), plan.raw_start.data(), 0, plan.n_trees, z, found);
+        else
+            few_walk(plan.raw16.data(), plan.raw_start.data(), 0, plan.n_trees, z, found);
+        if (leaves) std::copy(found, found + plan.n_trees, leaves + r * plan.n_trees);
+        if (!margins) continue;
+        Sum* out = margins + r * plan.n_outputs;
+        for (int64_t output = 0; output < plan.n_outputs; ++output)
+            out[output] = first_sum<Sum>(plan, output);
+        for (int64_t i = 0; i < plan.n_trees; ++i) {
+            const Tree& tree = plan.trees[i];
+            for (int64_t output = 0; output < width; ++output) {
+                Sum value;
+                if (plan.linear_start.empty())
+                    value = few_value<Sum>(tree, output, static_cast<uint32_t>(found[i]));
+                else if (plan.linear_single)
+                    value = static_cast<Sum>(linear_value<float>(
+                        plan, tree.first_leaf + found[i], width, output, x, 1, feature_at_));
+                else
+                    value = static_cast<Sum>(linear_value<double>(
+                        plan, tree.first_leaf + found[i], width, output, x, 1, feature_at_));
+                include(plan.aggregate, value, out[plan.narrow ? tree.feeds : output]);
+            }
+        }
+        for (int64_t output = 0; output < plan.n_outputs; ++output)
+            out[output] = last_sum(plan, output, out[output]);
+    }
+}
+
+template <typename Sum>
+Sum Engine::few_value(const Tree& tree, int64_t output, uint32_t leaf) const {
+    const uint32_t label = tree.gray ? leaf ^ (leaf >> 1) : leaf;
+    const Sum* values;
+    if constexpr (sizeof(Sum) == 4)
+        values = plan.values32.data() + tree.values;
+    else
+        values = plan.values64.data() + tree.values;
+    if (!tree.split) return values[output * tree.n_labels + label];
+    const unsigned char* planes = reinterpret_cast<const unsigned char*>(values + output * 64);
+    unsigned char bytes[sizeof(Sum)];
+    for (size_t i = 0; i < sizeof(Sum); ++i) bytes[i] = planes[64 * i + label];
+    Sum value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+void Engine::few_features(const Source& source, int64_t row, Workspace& own, double* x) const {
+    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
+    const Kernels& kernels = *plan.kernels;
+    if (source.is_sparse) {
+        own.raw.reserve(n_used * 8);
+        spread_sparse(source, row, 1, 1, own.raw.as());
+        for (int64_t i = 0; i < n_used; ++i)
+            x[i] = plan.single ? static_cast<double>(own.raw.as<float>()[i]) : own.raw.as<double>()[i];
+        return;
+    }
+    for (int64_t i = 0; i < n_used; ++i) {
+        const Feature& feature = source.features[plan.used_features[i]];
+        if (plan.single) {
+            float value;
+            kernels.load(feature, row, 1, source.integers_single, true, plan.missing_value, &value);
+            x[i] = value;
+        } else {
+            kernels.load(feature, row, 1, source.integers_single, false, plan.missing_value, x + i);
+        }
+    }
+}
+
+}  // namespace dm

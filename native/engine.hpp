@@ -1,0 +1,64 @@
+// Predictions of a compiled plan: rows by tiles, tiles by threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "plan.hpp"
+
+namespace dm {
+
+// Rows as the caller holds them: by features, or compressed sparse rows.
+struct Source {
+    int64_t n_rows = 0;
+    std::vector<Feature> features;  // (n_features,), unless sparse
+    bool integers_single = false;   // integers pass through float32
+    bool is_sparse = false;
+    Feature entries{};              // the stored values
+    const int32_t* indices32 = nullptr;
+    const int64_t* indices64 = nullptr;
+    const int32_t* indptr32 = nullptr;
+    const int64_t* indptr64 = nullptr;
+};
+
+class Workspace;
+
+class Engine {
+public:
+    explicit Engine(Plan plan);
+    ~Engine();
+    Engine(const Engine&) = delete;
+
+    const Plan plan;
+
+    // (n_rows, n_outputs) margins, float or double as the plan sums.
+    void margin(const Source& source, int64_t n_threads, void* out) const;
+    // (n_rows, n_trees) exit leaves, counted within each tree.
+    void apply(const Source& source, int64_t n_threads, int32_t* out) const;
+
+private:
+    void run(const Source& source, int64_t n_threads, void* margins, int32_t* leaves) const;
+    template <typename Sum>
+    void tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
+              int32_t* leaves) const;
+    template <typename Sum>
+    void few(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
+             int32_t* leaves) const;
+    template <typename Sum>
+    Sum few_value(const Tree& tree, int64_t output, uint32_t leaf) const;
+    void few_features(const Source& source, int64_t row, Workspace& own, double* x) const;
+    void spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
+                       void* out) const;
+    std::unique_ptr<Workspace> take() const;
+    void give(std::unique_ptr<Workspace> used) const;
+
+    // Buffers kept between calls. Slots are exchanged, never locked: a fork cannot catch them held.
+    static constexpr int kSpare = 8;
+    mutable std::atomic<Workspace*> spare_[kSpare] = {};
+    int64_t tile_rows_ = 0;
+    std::vector<int32_t> feature_at_;  // place of a feature among the used ones, or -1
+};
+
+}  // namespace dm

@@ -1,0 +1,31 @@
+// The kernels of one target. Compiled once for each, with its flags and its name in DM_TARGET.
+#include "kernels.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#if defined(__x86_64__) && !defined(DM_SCALAR)
+#include <immintrin.h>
+#endif
+#if defined(__ARM_NEON) && !defined(DM_SCALAR)
+#include <arm_neon.h>
+#endif
+
+#ifndef DM_TARGET
+#define DM_TARGET scalar
+#endif
+#define DM_TEXT(x) #x
+#define DM_NAME(x) DM_TEXT(x)
+
+namespace dm::DM_TARGET {
+
+#include "accumulate.hpp"
+#include "coding.hpp"
+#include "deep.hpp"
+#include "select.hpp"
+
+extern const Kernels kernels = {
+    DM_NAME(DM_TARGET), kSplits, load, code, tests, select, walk16, walk32, add<float>, add<double>,
+};
+
+}  // namespace dm::DM_TARGET

@@ -1,0 +1,149 @@
+// What the kernels of every target share: views of a compiled plan, and the table of entry points.
+//
+// Plain structs and raw pointers only. This header is compiled once for each target, and an inline
+// function of the standard library, compiled here for AVX-512, might be the one that the linker
+// keeps for everyone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dm {
+
+constexpr int64_t kBlockRows = 1024;  // rows to one operation of a tree
+constexpr int64_t kBlockBytes = kBlockRows / 8;
+constexpr int64_t kCodeRows = 128;  // rows whose features are coded together, while they are in L1
+
+enum class Rule : uint8_t { value = 0, nan_as_zero = 1, zero_as_nan = 2, member = 3 };
+enum class Dtype : uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
+enum class Aggregate : uint8_t { sum, min, max };
+
+// One feature as the caller holds it: value of row r at data + r * stride, in `dtype`.
+struct Feature {
+    const char* data;
+    int64_t stride;
+    Dtype dtype;
+};
+
+// One column of the machine with its thresholds, sorted: code(z) = how many are below z.
+struct Column {
+    uint32_t feature;
+    Rule rule;
+    uint8_t levels;       // of the search tree of its thresholds
+    uint8_t width;        // bytes to a code, 1 or 2
+    uint32_t n;           // thresholds; the largest code
+    int64_t keys;         // where its search tree of 2^levels keys starts in keys32
+    int64_t keys64;       // where its thresholds start in sorted32 and keys64
+    int64_t low, high;    // planes where NaN has the lowest / highest code, in bytes to a row; or -1
+    uint32_t code0, code1;  // of z = 0 and z = 1
+    int64_t set, set_size;  // members: answers by category (see Coding::answers)
+    int8_t outside;
+};
+
+// How a run of trees sees the columns.
+struct Coding {
+    const Column* columns;
+    int64_t n_columns;
+    const float* keys32;    // search trees of thresholds rounded down: exact for every float32 x
+    const float* sorted32;  // the same, ascending in each column
+    const double* keys64;   // thresholds of float64 columns, ascending in each column
+    const int64_t* members;   // categories, ascending within a set
+    const int8_t* answers;    // -1, 0 or +1 by member
+    const int8_t* tables;     // answers by category itself, for sets of small categories
+    const int64_t* table_of;  // (n_columns,) where a column's table starts, or -1
+    bool negative_fractions;
+};
+
+// A test of a group: right where code >= at_least.
+struct Test {
+    uint32_t plane;  // in bytes to a row
+    uint16_t at_least;
+    uint16_t width;
+};
+
+// slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label.
+struct Select {
+    uint16_t test, left, right, to;
+};
+
+// A tree of a select group. The exit leaf's label stands in bit planes.
+struct SelectTree {
+    uint32_t first, last;  // its operations
+    uint32_t bits;         // where the slots of its label's bits start, lowest first
+    uint8_t n_bits;
+    bool gray;  // label = Gray code of the leaf's number, else the number itself
+};
+
+// A test of a deep tree. Children: a test of the tree >= 0, or ~leaf.
+struct Node16 {
+    uint16_t plane, code;  // plane: in units of two bytes to a row; left where value <= code
+    int16_t left, right;
+};
+struct Node32 {
+    uint32_t plane;
+    uint16_t code, unused;
+    int32_t left, right;
+};
+
+// A test as one row walks it, over z itself.
+struct RawNode16 {
+    double t;
+    uint16_t z;  // 2 * column + (NaN goes left)
+    int16_t left, right;
+    uint16_t unused;
+};
+struct RawNode32 {
+    double t;
+    uint32_t z;
+    int32_t left, right;
+};
+
+struct SelectGroup {
+    const Test* tests;
+    int64_t n_tests;
+    int64_t first_test;  // slot of the first one; slots below it: 0, 1, and the trees' own
+    const Select* selects;
+    const uint16_t* bits;
+};
+
+// Entry points of one target. n is at most kBlockRows where rows are a block; buffers that hold
+// rows of a block have room for all kBlockRows.
+struct Kernels {
+    const char* name;
+    bool splits;  // whether values of up to 64 leaves stand as 64-byte planes of their bytes
+    // Values of one feature, cast as the machine casts them. x is float where `single`.
+    void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
+                 double missing_value, void* x);
+    // Codes of one column into its planes; low and high point at the first row, or are null.
+    void (*code)(const Coding& coding, int64_t column, const void* x, bool single, int64_t n,
+                 void* low, void* high);
+    // Results of all tests of a group over one block, a bit to a row.
+    void (*tests)(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
+                  uint8_t* slots);
+    // Labels of one tree over one block, from its tests' results.
+    void (*select)(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels);
+    // Leaf numbers (16-bit for Node16, 32-bit for Node32) of one deep tree over one block.
+    void (*walk16)(const Node16* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row,
+                   int64_t n, uint16_t* leaves);
+    void (*walk32)(const Node32* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row,
+                   int64_t n, uint32_t* leaves);
+    // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
+    void (*add32)(const void* labels, int label_bytes, const float* values, int64_t n_labels,
+                  Aggregate aggregate, float* sum);
+    void (*add64)(const void* labels, int label_bytes, const double* values, int64_t n_labels,
+                  Aggregate aggregate, double* sum);
+};
+
+#define DM_DECLARE_TARGET(name) \
+    namespace name {            \
+    extern const Kernels kernels; \
+    }
+DM_DECLARE_TARGET(scalar)
+DM_DECLARE_TARGET(v2)
+DM_DECLARE_TARGET(v3)
+DM_DECLARE_TARGET(v4)
+DM_DECLARE_TARGET(v4_vbmi)
+DM_DECLARE_TARGET(neon)
+#undef DM_DECLARE_TARGET
+
+}  // namespace dm

@@ -1,0 +1,555 @@
+#include "plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace dm {
+namespace {
+
+constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
+constexpr int64_t kMostMembersInTable = 4096;
+constexpr int64_t kMostTestsInGroup = 6144;  // their bitmaps should stay in the second-level cache
+constexpr int64_t kMostSlots = 65535;
+
+// Measured costs per 1024 rows, in nanoseconds; only their ratios matter. See benchmarks/engine.py.
+constexpr double kCostTest8 = 7.0, kCostTest16 = 13.0, kCostSelect = 2.0, kCostStep = 1100.0;
+constexpr int64_t kMostSelectLeaves = 4096;
+
+int bits_for(int64_t n_leaves) {
+    int bits = 0;
+    while ((int64_t{1} << bits) < n_leaves) ++bits;
+    return bits;
+}
+
+uint32_t label_of(uint32_t leaf, bool gray) { return gray ? leaf ^ (leaf >> 1) : leaf; }
+
+float round_down(double t) {
+    float found = static_cast<float>(t);
+    return static_cast<double>(found) > t
+               ? std::nextafter(found, -std::numeric_limits<float>::infinity())
+               : found;
+}
+
+struct Coded {  // a test after coding
+    uint32_t plane;
+    uint16_t code, width;
+};
+
+// Distinct thresholds of the columns that trees first..last read, and the tests' ranks.
+Section make_section(const Machine& m, int64_t first, int64_t last, bool words,
+                     std::vector<Coded>& coded, const std::vector<int64_t>& set_of) {
+    Section section;
+    const int64_t begin = m.test_start[first], end = m.test_start[last];
+    // Tests by column, then each column's by threshold.
+    std::vector<int64_t> start(m.n_columns + 1, 0);
+    for (int64_t j = begin; j < end; ++j) ++start[m.selection[j] + 1];
+    for (int64_t c = 0; c < m.n_columns; ++c) start[c + 1] += start[c];
+    std::vector<int64_t> order(end - begin);
+    {
+        std::vector<int64_t> at(start.begin(), start.end() - 1);
+        for (int64_t j = begin; j < end; ++j) order[at[m.selection[j]]++] = j;
+    }
+    std::vector<double> keys;
+    for (int64_t c = 0; c < m.n_columns; ++c) {
+        if (start[c] == start[c + 1]) continue;
+        keys.clear();
+        bool has_low = false, has_high = false;
+        for (int64_t i = start[c]; i < start[c + 1]; ++i) {
+            keys.push_back(m.t[order[i]]);
+            (m.missing[order[i]] < 0 ? has_low : has_high) = true;
+        }
+        std::sort(keys.begin(), keys.end());
+        keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+        Column column{};
+        column.feature = static_cast<uint32_t>(m.feature[c]);
+        column.rule = static_cast<Rule>(m.rule[c]);
+        column.n = static_cast<uint32_t>(keys.size());
+        column.width = words || column.n > 255 ? 2 : 1;
+        auto rank = [&](double z) {
+            return static_cast<uint32_t>(
+                std::lower_bound(keys.begin(), keys.end(), z) - keys.begin());
+        };
+        column.code0 = rank(0.0);
+        column.code1 = rank(1.0);
+        // NaN never reaches the tests of such a column: one plane serves both.
+        if (column.rule == Rule::nan_as_zero) has_low = true, has_high = false;
+        column.low = column.high = -1;
+        for (int64_t* plane : {has_low ? &column.low : nullptr, has_high ? &column.high : nullptr})
+            if (plane) {
+                *plane = section.row_bytes;
+                section.row_bytes += column.width;
+            }
+        for (int64_t i = start[c]; i < start[c + 1]; ++i) {
+            const int64_t j = order[i];
+            const bool is_low = has_low && (m.missing[j] < 0 || !has_high);
+            coded[j] = {static_cast<uint32_t>(is_low ? column.low : column.high),
+                        static_cast<uint16_t>(rank(m.t[j])), column.width};
+        }
+        section.table_of.push_back(-1);
+        if (column.rule == Rule::member) {
+            const int64_t set = set_of[c];
+            const int64_t from = m.set_start[set], to = m.set_start[set + 1];
+            column.set = from;
+            column.set_size = to - from;
+            column.outside = m.outside[set];
+            if (to > from && m.members[to - 1] < kMostMembersInTable) {
+                section.table_of.back() = static_cast<int64_t>(section.tables.size());
+                column.set_size = m.members[to - 1] + 1;
+                section.tables.resize(section.tables.size() + column.set_size, column.outside);
+                for (int64_t i = from; i < to; ++i)
+                    section.tables[section.table_of.back() + m.members[i]] = m.answers[i];
+            }
+        } else {
+            // A tree of 2^levels - 1 keys, and at least 15 so that its top fills a register.
+            int levels = 4;
+            while ((int64_t{1} << levels) <= column.n) ++levels;
+            column.levels = static_cast<uint8_t>(levels);
+            column.keys = static_cast<int64_t>(section.keys32.size());
+            const int64_t size = int64_t{1} << levels;
+            section.keys32.resize(section.keys32.size() + size,
+                                  std::numeric_limits<float>::infinity());
+            float* tree = section.keys32.data() + column.keys;
+            for (int64_t i = 1; i < size; ++i) {
+                // Key i of level l is number (2 (i - 2^l) + 1) 2^(levels - l - 1) - 1 in order.
+                int level = 0;
+                while ((i >> level) > 1) ++level;
+                const int64_t rank =
+                    ((2 * (i - (int64_t{1} << level)) + 1) << (levels - level - 1)) - 1;
+                if (rank < column.n) tree[i] = round_down(keys[rank]);
+            }
+            if (!m.single) {
+                column.keys64 = static_cast<int64_t>(section.keys64.size());
+                section.keys64.insert(section.keys64.end(), keys.begin(), keys.end());
+                for (double key : keys) section.sorted32.push_back(round_down(key));
+            }
+        }
+        section.columns.push_back(column);
+    }
+    return section;
+}
+
+// One tree's selects: for every bit of the label, the slot that holds it.
+class Selector {
+public:
+    Selector(const Machine& m, const std::vector<int32_t>& n_leaves,
+             const std::vector<uint16_t>& slot_of, int64_t first_slot)
+        : m_(m), n_leaves_(n_leaves), slot_of_(slot_of), first_slot_(first_slot) {}
+
+    struct Result {
+        std::vector<Select> selects;
+        std::vector<uint16_t> bits;
+        int64_t n_slots;
+    };
+
+    Result build(int64_t tree, bool gray) {
+        Result out;
+        const int64_t begin = m_.test_start[tree], leaf0 = begin + tree;
+        const int64_t n_tests = m_.test_start[tree + 1] - begin;
+        const int n_bits = bits_for(n_tests + 1);
+        std::vector<uint16_t> free;
+        int64_t next_slot = first_slot_;
+        auto is_own = [&](uint16_t slot) { return slot >= first_slot_; };
+        std::vector<std::vector<uint16_t>> done;  // results of finished subtrees
+        struct Visit {
+            int32_t node;
+            int8_t state;  // 0: first; 1: children done, left below right; 2: right below left
+        };
+        std::vector<Visit> stack{{n_tests ? static_cast<int32_t>(begin) : ~static_cast<int32_t>(leaf0), 0}};
+        while (!stack.empty()) {
+            const Visit visit = stack.back();
+            stack.pop_back();
+            if (visit.node < 0) {
+                const uint32_t label =
+                    label_of(static_cast<uint32_t>(~visit.node - leaf0), gray);
+                std::vector<uint16_t> bits(n_bits);
+                for (int bit = 0; bit < n_bits; ++bit) bits[bit] = label >> bit & 1;
+                done.push_back(std::move(bits));
+                continue;
+            }
+            const int32_t left = m_.children[2 * visit.node], right = m_.children[2 * visit.node + 1];
+            if (visit.state == 0) {
+                // The larger subtree first: fewer slots are held meanwhile.
+                auto size = [&](int32_t child) { return child < 0 ? 1 : n_leaves_[child]; };
+                const bool left_first = size(left) >= size(right);
+                stack.push_back({visit.node, static_cast<int8_t>(left_first ? 1 : 2)});
+                stack.push_back({left_first ? right : left, 0});
+                stack.push_back({left_first ? left : right, 0});
+                continue;
+            }
+            std::vector<uint16_t> above = std::move(done.back());
+            done.pop_back();
+            std::vector<uint16_t>& below = done.back();
+            std::vector<uint16_t>& a = visit.state == 1 ? below : above;  // left
+            std::vector<uint16_t>& b = visit.state == 1 ? above : below;
+            const uint16_t test = slot_of_[visit.node - begin];
+            std::vector<uint16_t> freed;
+            for (int bit = 0; bit < n_bits; ++bit) {
+                const uint16_t x = a[bit], y = b[bit];
+                uint16_t found;
+                if (x == y) {
+                    found = x;
+                } else if (x == 0 && y == 1) {
+                    found = test;
+                } else {
+                    if (is_own(x)) {
+                        found = x;
+                        if (is_own(y)) freed.push_back(y);
+                    } else if (is_own(y)) {
+                        found = y;
+                    } else if (!free.empty()) {
+                        found = free.back();
+                        free.pop_back();
+                    } else {
+                        found = static_cast<uint16_t>(next_slot++);
+                    }
+                    out.selects.push_back({test, x, y, found});
+                }
+                below[bit] = found;
+            }
+            free.insert(free.end(), freed.begin(), freed.end());
+        }
+        out.bits = std::move(done.back());
+        out.n_slots = next_slot;
+        return out;
+    }
+
+private:
+    const Machine& m_;
+    const std::vector<int32_t>& n_leaves_;
+    const std::vector<uint16_t>& slot_of_;
+    int64_t first_slot_;
+};
+
+uint64_t key_of(const Coded& test) {
+    return static_cast<uint64_t>(test.plane) << 16 | test.code;
+}
+
+}  // namespace
+
+Plan compile(const Machine& m, const Kernels* kernels, int force) {
+    Plan plan;
+    plan.n_features = m.n_features;
+    plan.n_columns = m.n_columns;
+    plan.n_trees = m.n_trees;
+    plan.n_outputs = m.n_outputs;
+    plan.n_tests = m.n_tests;
+    plan.single = m.single;
+    plan.integers_single = m.integers_single;
+    plan.narrow = m.narrow;
+    plan.sum_single = m.sum_single;
+    plan.base_first = m.base_first;
+    plan.negative_fractions = m.negative_fractions;
+    plan.missing_value = m.missing_value;
+    plan.absent = m.absent;
+    plan.divisor = m.divisor;
+    plan.scale = m.scale;
+    plan.aggregate = m.aggregate;
+    plan.base.assign(m.base, m.base + m.n_outputs);
+    plan.feature.assign(m.feature, m.feature + m.n_columns);
+    plan.rule.assign(m.rule, m.rule + m.n_columns);
+    plan.kernels = kernels;
+    plan.set_of.assign(m.n_columns, -1);
+    int64_t n_sets = 0;
+    for (int64_t c = 0; c < m.n_columns; ++c)
+        if (m.rule[c] == static_cast<uint8_t>(Rule::member)) plan.set_of[c] = n_sets++;
+    if (n_sets) {
+        plan.set_start.assign(m.set_start, m.set_start + n_sets + 1);
+        plan.members.assign(m.members, m.members + m.set_start[n_sets]);
+        plan.answers.assign(m.answers, m.answers + m.set_start[n_sets]);
+        plan.outside.assign(m.outside, m.outside + n_sets);
+    }
+    const int64_t n_leaves = m.n_tests + m.n_trees, k = m.narrow ? 1 : m.n_outputs;
+    std::vector<char> reads(m.n_columns, 0), wants(m.n_features, 0);
+    for (int64_t j = 0; j < m.n_tests; ++j) reads[m.selection[j]] = 1;
+    for (int64_t c = 0; c < m.n_columns; ++c)
+        if (reads[c]) {
+            plan.raw_columns.push_back(static_cast<int32_t>(c));
+            wants[m.feature[c]] = 1;
+        }
+    if (m.linear_start) {
+        const int64_t terms = m.linear_start[n_leaves];
+        plan.linear_start.assign(m.linear_start, m.linear_start + n_leaves + 1);
+        plan.linear_feature.assign(m.linear_feature, m.linear_feature + terms);
+        plan.intercept.assign(m.intercept, m.intercept + n_leaves * k);
+        plan.coefficient.assign(m.coefficient, m.coefficient + terms * k);
+        plan.linear_constant.assign(m.V, m.V + n_leaves * k);
+        plan.linear_single = m.linear_single;
+        for (int64_t i = 0; i < terms; ++i) wants[m.linear_feature[i]] = 1;
+    }
+    for (int64_t f = 0; f < m.n_features; ++f)
+        if (wants[f]) plan.used_features.push_back(static_cast<int32_t>(f));
+
+    // Sizes and mean depth below every test, for the cost model.
+    std::vector<int32_t> size(m.n_tests);
+    std::vector<Kind> kinds(m.n_trees, Kind::select);
+    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+        const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+        double path = 0;  // sum of depths of all leaves = sum of sizes of all tests
+        double selects = 0;
+        for (int64_t j = end - 1; j >= begin; --j) {
+            int32_t sizes[2];
+            for (int side = 0; side < 2; ++side) {
+                const int32_t child = m.children[2 * j + side];
+                sizes[side] = child >= 0 ? size[child] : 1;
+            }
+            size[j] = sizes[0] + sizes[1];
+            path += size[j];
+            selects += bits_for(std::max(sizes[0], sizes[1]));
+        }
+        const double leaves = static_cast<double>(end - begin + 1);
+        // Rows tend to the large leaves, which are not deep: a path is about its mean depth.
+        const double walk = kCostStep * path / leaves;
+        const double select = kCostTest8 * (leaves - 1) + kCostSelect * selects;
+        const bool small = end - begin < kMostSelectLeaves;
+        const bool chooses_select = force == 0 ? small && select <= walk : force == 1 ? small : false;
+        const bool narrow_nodes = end - begin < 32768;
+        kinds[tree] = chooses_select ? Kind::select
+                      : narrow_nodes && force != 3 ? Kind::walk16
+                                                   : Kind::walk32;
+    }
+
+    // Sections: runs of trees that one 16-bit coding of the columns serves.
+    std::vector<int64_t> starts{0};
+    {
+        std::vector<int64_t> counts(m.n_columns, 0), own(m.n_columns, 0);
+        for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+            const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+            bool fits = true;
+            for (int64_t j = begin; j < end; ++j) {
+                const int32_t c = m.selection[j];
+                ++own[c];
+                if (own[c] > kMostThresholds) plan.raw_only = true;
+                if (++counts[c] > kMostThresholds) fits = false;
+            }
+            if (!fits && tree > starts.back()) {
+                starts.push_back(tree);
+                std::fill(counts.begin(), counts.end(), 0);
+                for (int64_t j = begin; j < end; ++j) ++counts[m.selection[j]];
+            }
+            for (int64_t j = begin; j < end; ++j) own[m.selection[j]] = 0;
+        }
+        starts.push_back(m.n_trees);
+    }
+    if (force == 4) plan.raw_only = true;
+
+    auto add_value = [&](double value) {
+        if (m.sum_single)
+            plan.values32.push_back(static_cast<float>(value));
+        else
+            plan.values64.push_back(value);
+    };
+    auto n_values = [&] {
+        return static_cast<int64_t>(m.sum_single ? plan.values32.size() : plan.values64.size());
+    };
+    // Values of one tree by label, for each of its outputs.
+    const bool can_split = kernels->splits && m.aggregate == Aggregate::sum;
+    auto add_values = [&](Tree& tree, int64_t n, bool gray, bool select) {
+        tree.values = n_values();
+        tree.n_labels = static_cast<uint32_t>(select ? int64_t{1} << bits_for(n) : n);
+        tree.split = can_split && select && n <= 64;
+        if (m.linear_start) return;
+        for (int64_t output = 0; output < k; ++output) {
+            const int64_t at = n_values();
+            const int64_t room = tree.split ? 64 : tree.n_labels;
+            for (int64_t i = 0; i < room; ++i) add_value(0.0);
+            std::vector<double> by_label(static_cast<size_t>(room), 0.0);
+            for (int64_t leaf = 0; leaf < n; ++leaf)
+                by_label[label_of(static_cast<uint32_t>(leaf), gray)] =
+                    m.V[(tree.first_leaf + leaf) * k + output];
+            for (int64_t i = 0; i < room; ++i) {
+                auto put = [&](auto* values, auto value) {
+                    if (!tree.split) {
+                        values[at + i] = value;
+                        return;
+                    }
+                    const unsigned char* from = reinterpret_cast<const unsigned char*>(&value);
+                    unsigned char* to = reinterpret_cast<unsigned char*>(values + at);
+                    for (size_t byte = 0; byte < sizeof value; ++byte) to[64 * byte + i] = from[byte];
+                };
+                if (m.sum_single)
+                    put(plan.values32.data(), static_cast<float>(by_label[i]));
+                else
+                    put(plan.values64.data(), by_label[i]);
+            }
+        }
+    };
+
+    std::vector<Coded> coded(plan.raw_only ? 0 : m.n_tests);
+    plan.trees.resize(m.n_trees);
+    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+        Tree& own = plan.trees[tree];
+        own.feeds = m.feeds[tree];
+        own.first_leaf = m.test_start[tree] + tree;
+        own.kind = plan.raw_only ? Kind::walk32 : kinds[tree];
+    }
+    if (plan.raw_only)
+        for (Tree& tree : plan.trees) {
+            const int64_t i = &tree - plan.trees.data();
+            tree.label_bytes = 4;
+            add_values(tree, m.test_start[i + 1] - m.test_start[i] + 1, false, false);
+        }
+    std::vector<uint64_t> distinct, own_keys;
+    for (size_t s = 0; !plan.raw_only && s + 1 < starts.size(); ++s) {
+        if (starts[s] == starts[s + 1]) continue;
+        const bool words = std::any_of(kinds.begin() + starts[s], kinds.begin() + starts[s + 1],
+                                       [](Kind kind) { return kind != Kind::select; });
+        Section section = make_section(m, starts[s], starts[s + 1], words, coded, plan.set_of);
+        if (section.row_bytes / 2 > 65535)
+            for (int64_t tree = starts[s]; tree < starts[s + 1]; ++tree)
+                if (kinds[tree] == Kind::walk16) kinds[tree] = plan.trees[tree].kind = Kind::walk32;
+        for (int64_t first = starts[s]; first < starts[s + 1];) {
+            Group group;
+            group.kind = kinds[first];
+            group.first = first;
+            int64_t last = first;
+            if (group.kind != Kind::select) {
+                while (last < starts[s + 1] && kinds[last] == group.kind) ++last;
+            } else {
+                distinct.clear();
+                while (last < starts[s + 1] && kinds[last] == Kind::select) {
+                    own_keys.clear();
+                    for (int64_t j = m.test_start[last]; j < m.test_start[last + 1]; ++j)
+                        own_keys.push_back(key_of(coded[j]));
+                    std::sort(own_keys.begin(), own_keys.end());
+                    own_keys.erase(std::unique(own_keys.begin(), own_keys.end()), own_keys.end());
+                    std::vector<uint64_t> both;
+                    both.reserve(distinct.size() + own_keys.size());
+                    std::set_union(distinct.begin(), distinct.end(), own_keys.begin(),
+                                   own_keys.end(), std::back_inserter(both));
+                    if (last > first && static_cast<int64_t>(both.size()) > kMostTestsInGroup) break;
+                    distinct.swap(both);
+                    ++last;
+                }
+            }
+            group.last = last;
+            if (group.kind == Kind::select) {
+                for (uint64_t key : distinct) {
+                    const uint32_t plane = static_cast<uint32_t>(key >> 16);
+                    group.tests.push_back({plane, static_cast<uint16_t>((key & 65535) + 1), 0});
+                }
+                const int64_t first_slot = 2 + static_cast<int64_t>(distinct.size());
+                group.n_slots = first_slot;
+                std::vector<uint16_t> slot_of;
+                Selector selector(m, size, slot_of, first_slot);
+                for (int64_t tree = first; tree < last; ++tree) {
+                    const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+                    slot_of.resize(end - begin);
+                    for (int64_t j = begin; j < end; ++j) {
+                        const int64_t at =
+                            std::lower_bound(distinct.begin(), distinct.end(), key_of(coded[j])) -
+                            distinct.begin();
+                        slot_of[j - begin] = static_cast<uint16_t>(2 + at);
+                        group.tests[at].width = coded[j].width;
+                    }
+                    auto found = selector.build(tree, false);
+                    bool gray = false;
+                    // With no selects at all the tree is symmetric: its tests are the label.
+                    if (!found.selects.empty()) {
+                        auto other = selector.build(tree, true);
+                        if (other.selects.size() < found.selects.size()) {
+                            found = std::move(other);
+                            gray = true;
+                        }
+                    }
+                    group.n_slots = std::max(group.n_slots, found.n_slots);
+                    Tree& own = plan.trees[tree];
+                    own.gray = gray;
+                    own.place = static_cast<int64_t>(group.trees.size());
+                    own.label_bytes = found.bits.size() > 8 ? 2 : 1;
+                    SelectTree select;
+                    select.first = static_cast<uint32_t>(group.selects.size());
+                    group.selects.insert(group.selects.end(), found.selects.begin(),
+                                         found.selects.end());
+                    select.last = static_cast<uint32_t>(group.selects.size());
+                    select.bits = static_cast<uint32_t>(group.bits.size());
+                    select.n_bits = static_cast<uint8_t>(found.bits.size());
+                    select.gray = gray;
+                    group.bits.insert(group.bits.end(), found.bits.begin(), found.bits.end());
+                    group.trees.push_back(select);
+                    add_values(own, end - begin + 1, gray, true);
+                }
+                group.tests.shrink_to_fit();
+                group.selects.shrink_to_fit();
+            } else {
+                for (int64_t tree = first; tree < last; ++tree) {
+                    const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+                    Tree& own = plan.trees[tree];
+                    const bool narrow = group.kind == Kind::walk16;
+                    own.place = static_cast<int64_t>(narrow ? plan.nodes16.size()
+                                                            : plan.nodes32.size());
+                    own.label_bytes = narrow ? 2 : 4;
+                    auto child = [&](int32_t number) {
+                        return number >= 0 ? number - static_cast<int32_t>(begin)
+                                           : ~(~number - static_cast<int32_t>(own.first_leaf));
+                    };
+                    for (int64_t j = begin; j < end; ++j) {
+                        const uint32_t plane = coded[j].plane / 2;
+                        const int32_t left = child(m.children[2 * j]);
+                        const int32_t right = child(m.children[2 * j + 1]);
+                        if (narrow)
+                            plan.nodes16.push_back({static_cast<uint16_t>(plane), coded[j].code,
+                                                    static_cast<int16_t>(left),
+                                                    static_cast<int16_t>(right)});
+                        else
+                            plan.nodes32.push_back({plane, coded[j].code, 0, left, right});
+                    }
+                    if (begin == end) {  // a leaf alone: a test whose sides are the same
+                        if (narrow)
+                            plan.nodes16.push_back({0, 65535, -1, -1});
+                        else
+                            plan.nodes32.push_back({0, 65535, 0, -1, -1});
+                    }
+                    add_values(own, end - begin + 1, false, false);
+                }
+            }
+            section.groups.push_back(std::move(group));
+            first = last;
+        }
+        plan.sections.push_back(std::move(section));
+    }
+
+    // Kernels read whole registers of values.
+    for (int i = 0; i < 64; ++i) add_value(0.0);
+
+    // Nodes over z, for few rows.
+    bool narrow_raw = 2 * m.n_columns <= 65536;
+    for (int64_t tree = 0; tree < m.n_trees; ++tree)
+        narrow_raw &= m.test_start[tree + 1] - m.test_start[tree] < 32768;
+    plan.raw_start.assign(m.test_start, m.test_start + m.n_trees + 1);
+    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+        const int64_t begin = m.test_start[tree], leaf0 = begin + tree;
+        for (int64_t j = begin; j < m.test_start[tree + 1]; ++j) {
+            auto child = [&](int32_t number) {
+                return number >= 0 ? number - static_cast<int32_t>(begin)
+                                   : ~(~number - static_cast<int32_t>(leaf0));
+            };
+            const int32_t left = child(m.children[2 * j]), right = child(m.children[2 * j + 1]);
+            const uint32_t z = 2 * static_cast<uint32_t>(m.selection[j]) + (m.missing[j] < 0);
+            if (narrow_raw)
+                plan.raw16.push_back({m.t[j], static_cast<uint16_t>(z), static_cast<int16_t>(left),
+                                      static_cast<int16_t>(right), 0});
+            else
+                plan.raw32.push_back({m.t[j], z, left, right});
+        }
+    }
+    return plan;
+}
+
+int64_t Plan::n_bytes() const {
+    auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
+    int64_t total = bytes(trees) + bytes(nodes16) + bytes(nodes32) + bytes(values32) +
+                    bytes(values64) + bytes(raw16) + bytes(raw32);
+    for (const Section& section : sections) {
+        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted32) +
+                 bytes(section.keys64) +
+                 bytes(section.tables);
+        for (const Group& group : section.groups)
+            total += bytes(group.tests) + bytes(group.selects) + bytes(group.bits) +
+                     bytes(group.trees);
+    }
+    return total;
+}
+
+}  // namespace dm

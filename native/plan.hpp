@@ -1,0 +1,122 @@
+// A machine compiled for prediction: coded thresholds, and for each tree the kernel that costs least.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace dm {
+
+// The machine's arrays as they stand in Python; see decision_machines.machine.
+struct Machine {
+    int64_t n_features, n_columns, n_tests, n_trees, n_outputs;
+    bool single;           // columns are float32
+    bool integers_single;  // integers pass through float32
+    double missing_value;
+    double absent;
+    const int32_t* feature;  // (n_columns,)
+    const uint8_t* rule;     // (n_columns,)
+    const int64_t* set_start;
+    const int64_t* members;
+    const int8_t* answers;
+    const int8_t* outside;
+    bool negative_fractions;
+    const int32_t* selection;   // (n_tests,)
+    const double* t;            // (n_tests,)
+    const int8_t* missing;      // (n_tests,)
+    const int32_t* children;    // (n_tests, 2)
+    const int64_t* test_start;  // (n_trees + 1,)
+    const int32_t* feeds;       // (n_trees,)
+    bool narrow;
+    const double* V;  // (n_leaves, narrow ? 1 : n_outputs), already in the output's dtype
+    bool sum_single;  // sums are float32
+    const double* base;
+    bool base_first;
+    double divisor, scale;
+    Aggregate aggregate;
+    // Linear leaves, or null.
+    const int64_t* linear_start;
+    const int32_t* linear_feature;
+    const double* intercept;
+    const double* coefficient;
+    bool linear_single;
+};
+
+enum class Kind : uint8_t { select, walk16, walk32 };
+
+struct Tree {
+    Kind kind;
+    int32_t feeds;
+    uint8_t label_bytes;
+    bool gray, split;  // split: values stand as planes of bytes
+    uint32_t n_labels;
+    int64_t values;  // where its values start, n_labels for each output it has
+    int64_t first_leaf;
+    int64_t place;  // SelectTree of its group, or where its nodes start
+};
+
+// A run of trees evaluated together over each block.
+struct Group {
+    Kind kind;
+    int64_t first, last;  // trees
+    std::vector<Test> tests;
+    std::vector<Select> selects;
+    std::vector<uint16_t> bits;
+    std::vector<SelectTree> trees;
+    int64_t n_slots = 0;
+    SelectGroup view() const {
+        return {tests.data(), static_cast<int64_t>(tests.size()), 2, selects.data(), bits.data()};
+    }
+};
+
+// A run of trees that share one coding of the columns.
+struct Section {
+    std::vector<Column> columns;
+    std::vector<float> keys32, sorted32;
+    std::vector<double> keys64;
+    std::vector<int8_t> tables;
+    std::vector<int64_t> table_of;
+    int64_t row_bytes = 0;  // of all planes
+    std::vector<Group> groups;
+};
+
+struct Plan {
+    // What is left of the machine.
+    int64_t n_features = 0, n_columns = 0, n_trees = 0, n_outputs = 0, n_tests = 0;
+    bool single = false, integers_single = false, narrow = true, sum_single = false;
+    bool base_first = true, negative_fractions = false;
+    double missing_value = 0, absent = 0, divisor = 1, scale = 1;
+    Aggregate aggregate = Aggregate::sum;
+    std::vector<double> base;
+    std::vector<int32_t> feature;
+    std::vector<uint8_t> rule;
+    std::vector<int64_t> set_start, set_of, members;
+    std::vector<int8_t> answers, outside;
+    // The trees.
+    const Kernels* kernels = nullptr;
+    std::vector<Tree> trees;
+    std::vector<Section> sections;
+    std::vector<Node16> nodes16;
+    std::vector<Node32> nodes32;
+    std::vector<float> values32;
+    std::vector<double> values64;
+    std::vector<int32_t> used_features;  // ascending
+    bool raw_only = false;               // a column has too many thresholds to be coded
+    // One row, or few: nodes over z itself.
+    std::vector<RawNode16> raw16;
+    std::vector<RawNode32> raw32;
+    std::vector<int64_t> raw_start;  // (n_trees + 1,)
+    std::vector<int32_t> raw_columns;  // columns that some test reads, ascending
+    // Linear leaves.
+    std::vector<int64_t> linear_start;
+    std::vector<int32_t> linear_feature;
+    std::vector<double> intercept, coefficient, linear_constant;
+    bool linear_single = false;
+    int64_t n_bytes() const;
+};
+
+Plan compile(const Machine& machine, const Kernels* kernels, int force);
+
+}  // namespace dm
