@@ -121,29 +121,34 @@ inline Vec<T> exp(Vec<T> x) {
     return bits<Vec<T>>(bits<Word>(e) + (bits<Word>(rounded) << C::mantissa));
 }
 
-// 1 / x for normal x.
-template <typename T>
-inline Vec<T> reciprocal(Vec<T> x) {
-    return T(1) / x;
-}
-
 // 1 - sigmoid(q) and sigmoid(q), both accurate however small, for |q| <= limit.
 template <typename T>
 inline void gates(Vec<T> q, Vec<T>& left, Vec<T>& right) {
     const Vec<T> e = exp<T>(-q);
-    right = reciprocal<T>(T(1) + e);
+    // Measured: neither AVX-512's estimate nor a guess from the bits, mended by Newton, is faster.
+    right = T(1) / (T(1) + e);
     left = e * right;
 }
 
-template <typename T>
-inline T sum_lanes(Vec<T> v) {
+// The sum of the lanes, halves first.
 #if defined(DM_SCALAR)
+template <typename T>
+inline T sum_lanes(T v) {
     return v;
-#else
-    T lanes[kLanes<T>];
-    store<T>(lanes, v);
-    for (int64_t width = kLanes<T> / 2; width >= 1; width /= 2)
-        for (int64_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-    return lanes[0];
-#endif
 }
+#else
+template <typename T, int Bytes>
+struct Halves {
+    typedef T half __attribute__((vector_size(Bytes / 2)));
+    half low, high;
+};
+template <typename T, typename V>
+inline T sum_lanes(V v) {
+    if constexpr (sizeof(V) == 2 * sizeof(T)) {
+        return v[0] + v[1];
+    } else {
+        const auto halves = bits<Halves<T, sizeof(V)>>(v);
+        return sum_lanes<T>(halves.low + halves.high);
+    }
+}
+#endif

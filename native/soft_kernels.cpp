@@ -1,6 +1,10 @@
 // The soft tree on one target. Compiled once for each, with its flags and its name in DM_TARGET.
 #include "soft_kernels.hpp"
 
+#if defined(__AVX2__) && !defined(DM_SCALAR)
+#include <immintrin.h>
+#endif
+
 #ifndef DM_TARGET
 #define DM_TARGET scalar
 #endif
@@ -17,17 +21,15 @@ namespace {
 constexpr int kStrip = 4;
 static_assert(kStrip * 64 <= kSoftStripBytes, "a strip fits its place in the scratch");
 
-constexpr uint8_t kVisited = 1, kCut = 2;
-
 template <typename T>
 struct Scratch {
     typedef Vec<T> Strip[kStrip];
-    Strip* slots;       // (3 n_tests + 1,) P on the way down, U on the way up
+    Strip* slots;       // (2 n_tests + 1,) P on the way down, U on the way up
     Strip* gates;       // (n_tests, 2) left and right
     Vec<T>*dq, *dq_z;   // (n_tests,) sums by lane
-    Vec<T>* dvalues;    // (2 n_tests + 1,) sums by lane, where a tree has one output
+    Vec<T>* dvalues;    // (2 n_tests + 1, width) sums by lane, if has_lane_sums
     int32_t* ends;      // slots where descents end
-    uint8_t* state;     // (n_tests,)
+    uint8_t* visited;   // (2 n_tests + 1,) slots whose children have weights
 
     Scratch(void* memory, int64_t n_tests, int64_t width) {
         char* at = static_cast<char*>(memory);
@@ -37,25 +39,37 @@ struct Scratch {
             return taken;
         };
         const int64_t strip = sizeof(Strip), vec = sizeof(Vec<T>);
-        slots = reinterpret_cast<Strip*>(take((3 * n_tests + 1) * strip));
+        slots = reinterpret_cast<Strip*>(take((2 * n_tests + 1) * strip));
         gates = reinterpret_cast<Strip*>(take(2 * n_tests * strip));
         dq = reinterpret_cast<Vec<T>*>(take(n_tests * vec));
         dq_z = reinterpret_cast<Vec<T>*>(take(n_tests * vec));
-        dvalues = reinterpret_cast<Vec<T>*>(take((width == 1 ? 2 * n_tests + 1 : 0) * vec));
-        ends = reinterpret_cast<int32_t*>(take((2 * n_tests + 1) * 4));
-        state = reinterpret_cast<uint8_t*>(take(n_tests));
+        dvalues = reinterpret_cast<Vec<T>*>(take((has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * vec));
+        ends = reinterpret_cast<int32_t*>(take((2 * n_tests + 2) * 4));
+        visited = reinterpret_cast<uint8_t*>(take(2 * n_tests + 1));
     }
 };
 
-template <typename T, typename Mask>
-inline bool any(const Mask& mask) {
-#if defined(DM_SCALAR)
-    return mask;
+// Whether a weight of the strip is at least `skip`.
+template <typename T>
+inline bool reaches(const Vec<T>* P, T skip) {
+    Vec<T> most = P[0];
+    for (int v = 1; v < kStrip; ++v) most = P[v] > most ? P[v] : most;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+        return _mm512_cmp_ps_mask(most, broadcast<T>(skip), _CMP_GE_OQ);
+    else
+        return _mm512_cmp_pd_mask(most, broadcast<T>(skip), _CMP_GE_OQ);
+#elif defined(__AVX2__)
+    if constexpr (sizeof(T) == 4)
+        return _mm256_movemask_ps(_mm256_cmp_ps(most, broadcast<T>(skip), _CMP_GE_OQ));
+    else
+        return _mm256_movemask_pd(_mm256_cmp_pd(most, broadcast<T>(skip), _CMP_GE_OQ));
 #else
-    uint64_t words[sizeof(Mask) / 8], all = 0;
-    __builtin_memcpy(words, &mask, sizeof mask);
-    for (uint64_t word : words) all |= word;
-    return all != 0;
+    T lanes[kLanes<T>];
+    store<T>(lanes, most);
+    bool any = false;
+    for (int64_t i = 0; i < kLanes<T>; ++i) any |= lanes[i] >= skip;
+    return any;
 #endif
 }
 
@@ -86,23 +100,23 @@ inline bool is_wild(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t te
     return tree.wild[test] | rows.wild[tree.column[test]];
 }
 
-// Weights from the root down, for the strip that starts at `row`. With `Cut`, rows that reach a
-// test with less than `skip` stop there. Returns how many slots end a descent; without `Cut` those
-// are the leaves' own, in order.
+// Weights from the root down, for the strip that starts at `row`. With `Cut`, a test that every row
+// of the strip reaches with less than `skip` ends their descent. Returns how many slots end one;
+// without `Cut` those are the leaves' own, in order.
 template <typename T, bool Cut, bool Keep>
 int64_t descend(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, T skip,
                 const Scratch<T>& own) {
     const int64_t n_tests = tree.n_tests;
-    const Vec<T> one = broadcast<T>(1), zero = broadcast<T>(0);
+    const Vec<T> one = broadcast<T>(1);
     int64_t n_ends = 0;
     for (int v = 0; v < kStrip; ++v) own.slots[0][v] = one;
     if (Cut) {
-        for (int64_t j = 0; j < n_tests; ++j) own.state[j] = 0;
-        if (n_tests) own.state[0] = kVisited;
-        else own.ends[n_ends++] = 0;
+        __builtin_memset(own.visited, 0, static_cast<size_t>(2 * n_tests + 1));
+        own.visited[0] = 1;
+        if (!n_tests) own.ends[n_ends++] = 0;
     }
     for (int64_t j = 0; j < n_tests; ++j) {
-        if (Cut && !(own.state[j] & kVisited)) continue;
+        if (Cut && !own.visited[j]) continue;
         Vec<T> left[kStrip], right[kStrip];
         test_gates<T>(tree, j, is_wild(tree, rows, j), rows.z + tree.column[j] * kSoftTile + row,
                       left, right);
@@ -114,38 +128,28 @@ int64_t descend(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, T
         const int32_t* child = tree.children + 2 * j;
         for (int v = 0; v < kStrip; ++v) {
             const Vec<T> P = own.slots[j][v];
-            own.slots[child[0]][v] = left[v] * P;
-            own.slots[child[1]][v] = right[v] * P;
+            left[v] *= P;
+            right[v] *= P;
+            own.slots[child[0]][v] = left[v];
+            own.slots[child[1]][v] = right[v];
         }
         if (!Cut) continue;
+        const bool on[2] = {reaches<T>(left, skip), reaches<T>(right, skip)};
         for (int side = 0; side < 2; ++side) {
-            const int64_t c = child[side];
-            if (c >= n_tests) {
-                own.ends[n_ends++] = static_cast<int32_t>(c);
-                continue;
-            }
-            Vec<T>* P = own.slots[c];
-            Vec<T>* stopped = own.slots[2 * n_tests + 1 + c];
-            auto goes_on = P[0] >= skip;
-            auto stops = (P[0] > zero) & (P[0] < skip);
-            for (int v = 1; v < kStrip; ++v) {
-                goes_on = goes_on | (P[v] >= skip);
-                stops = stops | ((P[v] > zero) & (P[v] < skip));
-            }
-            const bool any_on = any<T>(goes_on);
-            if (any_on) own.state[c] |= kVisited;
-            // A test that no row goes on from is read by its parent, whatever stopped there.
-            if (any_on && !any<T>(stops)) continue;
-            own.state[c] |= kCut;
-            own.ends[n_ends++] = static_cast<int32_t>(2 * n_tests + 1 + c);
-            for (int v = 0; v < kStrip; ++v) {
-                const auto on = P[v] >= skip;
-                stopped[v] = on ? zero : P[v];
-                P[v] = on ? P[v] : zero;
-            }
+            // Without a branch: whether a test is reached is a coin toss to the processor.
+            const bool goes_on = on[side] & (child[side] < n_tests);
+            own.visited[child[side]] = goes_on;
+            own.ends[n_ends] = child[side];
+            n_ends += !goes_on;
         }
     }
     return Cut ? n_ends : n_tests + 1;
+}
+
+// Where the value of a slot stands: leaves first, then the means below tests.
+template <typename T>
+inline int64_t place(const SoftTree<T>& tree, int64_t slot) {
+    return slot < tree.n_tests ? slot + tree.n_tests + 1 : slot - tree.n_tests;
 }
 
 // out += P * value over the slots where descents end.
@@ -158,7 +162,7 @@ void add_values(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, i
         for (int v = 0; v < kStrip; ++v) sum[v] = load<T>(out + v * kLanes<T>);
         for (int64_t i = 0; i < n_ends; ++i) {
             const int64_t slot = Cut ? own.ends[i] : tree.n_tests + i;
-            const T value = tree.values[(slot - tree.n_tests) * tree.width + c];
+            const T value = tree.values[(Cut ? place(tree, slot) : i) * tree.width + c];
             for (int v = 0; v < kStrip; ++v) sum[v] += own.slots[slot][v] * value;
         }
         for (int v = 0; v < kStrip; ++v) store<T>(out + v * kLanes<T>, sum[v]);
@@ -175,21 +179,24 @@ void turn(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, int64_t
         for (int v = 0; v < kStrip; ++v) g[v] = load<T>(G + v * kLanes<T>);
         for (int64_t i = 0; i < n_ends; ++i) {
             const int64_t slot = Cut ? own.ends[i] : tree.n_tests + i;
-            const T value = tree.values[slot - tree.n_tests];
-            Vec<T> sum = own.dvalues[slot - tree.n_tests];
+            const int64_t at = Cut ? place(tree, slot) : i;
+            const T value = tree.values[at];
+            Vec<T> sum = own.dvalues[at];
             for (int v = 0; v < kStrip; ++v) {
                 const Vec<T> weighted = own.slots[slot][v] * g[v];
                 sum += weighted;
                 own.slots[slot][v] = weighted * value;
             }
-            own.dvalues[slot - tree.n_tests] = sum;
+            own.dvalues[at] = sum;
         }
         return;
     }
+    const bool by_lane = has_lane_sums(tree.n_tests, tree.width);
     for (int64_t i = 0; i < n_ends; ++i) {
         const int64_t slot = Cut ? own.ends[i] : tree.n_tests + i;
-        const T* value = tree.values + (slot - tree.n_tests) * tree.width;
-        T* dvalue = sums.dvalues + (slot - tree.n_tests) * tree.width;
+        const int64_t at = (Cut ? place(tree, slot) : i) * tree.width;
+        const T* value = tree.values + at;
+        T* dvalue = sums.dvalues + at;
         Vec<T> P[kStrip], E[kStrip];
         for (int v = 0; v < kStrip; ++v) {
             P[v] = own.slots[slot][v];
@@ -202,7 +209,8 @@ void turn(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, int64_t
                 sum += P[v] * g;
                 E[v] += g * value[c];
             }
-            dvalue[c] += sum_lanes<T>(sum);
+            if (by_lane) own.dvalues[at + c] += sum;
+            else dvalue[c] += sum_lanes<T>(sum);
         }
         for (int v = 0; v < kStrip; ++v) own.slots[slot][v] = P[v] * E[v];
     }
@@ -214,11 +222,8 @@ void ascend(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, const
     const int64_t n_tests = tree.n_tests;
     const Vec<T> zero = broadcast<T>(0);
     for (int64_t j = n_tests - 1; j >= 0; --j) {
-        if (Cut && !(own.state[j] & kVisited)) continue;
-        int64_t side[2] = {tree.children[2 * j], tree.children[2 * j + 1]};
-        if (Cut)
-            for (int64_t& c : side)
-                if (c < n_tests && !(own.state[c] & kVisited)) c += 2 * n_tests + 1;
+        if (Cut && !own.visited[j]) continue;
+        const int32_t* side = tree.children + 2 * j;
         const T t = tree.t[j], slope = tree.slope[j];
         const bool wild = is_wild(tree, rows, j);
         const int64_t at = tree.column[j] * kSoftTile + row;
@@ -237,8 +242,6 @@ void ascend(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, const
         }
         own.dq[j] = dq_sum;
         own.dq_z[j] = dq_z_sum;
-        if (Cut && (own.state[j] & kCut))
-            for (int v = 0; v < kStrip; ++v) own.slots[j][v] += own.slots[2 * n_tests + 1 + j][v];
         if (rows.dz) {
             // An endless slope is a hard test: its dq is 0.
             const T finite = slope - slope == T(0) ? slope : T(0);
@@ -261,9 +264,11 @@ void forward(const SoftTree<T>& tree, const SoftRows<T>& rows, T skip, const Scr
 template <typename T, bool Cut>
 void backward(const SoftTree<T>& tree, const SoftRows<T>& rows, T skip, const SoftSums<T>& sums,
               const Scratch<T>& own) {
-    const int64_t n_tests = tree.n_tests, n_values = Cut ? 2 * n_tests + 1 : n_tests + 1;
+    const int64_t n_tests = tree.n_tests;
+    const int64_t n_values = (Cut ? 2 * n_tests + 1 : n_tests + 1) * tree.width;
+    const bool by_lane = has_lane_sums(n_tests, tree.width);
     for (int64_t j = 0; j < n_tests; ++j) own.dq[j] = own.dq_z[j] = broadcast<T>(0);
-    if (tree.width == 1)
+    if (by_lane)
         for (int64_t i = 0; i < n_values; ++i) own.dvalues[i] = broadcast<T>(0);
     for (int64_t row = 0; row < rows.n; row += kStrip * kLanes<T>) {
         const int64_t n_ends = descend<T, Cut, true>(tree, rows, row, skip, own);
@@ -274,7 +279,7 @@ void backward(const SoftTree<T>& tree, const SoftRows<T>& rows, T skip, const So
         sums.dq[j] += sum_lanes<T>(own.dq[j]);
         sums.dq_z[j] += sum_lanes<T>(own.dq_z[j]);
     }
-    if (tree.width == 1)
+    if (by_lane)
         for (int64_t i = 0; i < n_values; ++i) sums.dvalues[i] += sum_lanes<T>(own.dvalues[i]);
 }
 

@@ -18,8 +18,7 @@ constexpr int64_t kSoftTile = 256;      // rows laid out together, one column af
 constexpr int64_t kSoftStripBytes = 256;  // one node's weights of the rows that descend together
 constexpr int64_t kSoftVectorBytes = 64;  // the widest vector of any target
 
-// One tree in its own numbering. A slot is a test, n_tests + leaf, or, for the part of the rows
-// whose descent ends at a test below the root, 2 n_tests + 1 + test.
+// One tree in its own numbering. A slot is a test, or n_tests + leaf.
 template <typename T>
 struct SoftTree {
     int64_t n_tests;
@@ -53,12 +52,18 @@ struct SoftSums {
     T* dvalues;  // as SoftTree::values
 };
 
+// Whether the values' gradients are summed lane by lane through a tile: always with one output,
+// else while that stays in the second-level cache.
+inline constexpr bool has_lane_sums(int64_t n_tests, int64_t width) {
+    return width == 1 || (2 * n_tests + 1) * width * kSoftVectorBytes <= (int64_t{1} << 20);
+}
+
 // Scratch for trees of up to n_tests tests, aligned to 64 bytes, zeroed by no one.
 inline constexpr int64_t soft_scratch_bytes(int64_t n_tests, int64_t width) {
-    return (5 * n_tests + 1) * kSoftStripBytes       // slots, and both gates of each test
+    return (4 * n_tests + 1) * kSoftStripBytes       // slots, and both gates of each test
            + (2 * n_tests) * kSoftVectorBytes        // sums by lane
-           + (width == 1 ? 2 * n_tests + 1 : 0) * kSoftVectorBytes
-           + (2 * n_tests + 1) * 4 + n_tests + 3 * 64;  // slots where descents end, and states
+           + (has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * kSoftVectorBytes
+           + (2 * n_tests + 2) * 4 + 2 * n_tests + 1 + 7 * 64;  // slots where descents end, and visited
 }
 
 struct SoftKernels {
