@@ -24,7 +24,8 @@ namespace {
 constexpr int64_t kBlockRowsLeast = 128;           // rows summed by themselves, at least
 constexpr int64_t kBlocksMost = 32;                // sums kept apart until the end, at most
 constexpr int64_t kPartialBytes = int64_t{1} << 28;  // and their memory
-constexpr int64_t kColumnsAtOnce = 16;
+constexpr int64_t kColumnsAtOnce = 16;    // read from each row
+constexpr int64_t kColumnsLaidOut = 512;  // of a tile, unless one tree reads more
 constexpr int64_t kWorkForThread = 1 << 16;  // rows times tests that outweigh starting a thread
 
 void require(bool holds, const char* what) {
@@ -156,16 +157,18 @@ struct Workspace {
     Aligned<char> scratch;
 
     Workspace(const SoftPlan& plan, bool backward, bool with_dz)
-        : z(static_cast<int64_t>(plan.used.size()) * kSoftTile),
+        : z(plan.most_used * kSoftTile),
           out(backward ? 0 : plan.n_outputs * kSoftTile),
           G(backward ? plan.n_outputs * kSoftTile : 0),
-          dz(with_dz ? static_cast<int64_t>(plan.used.size()) * kSoftTile : 0),
-          wild(plan.used.size()),
+          dz(with_dz ? plan.most_used * kSoftTile : 0),
+          wild(static_cast<size_t>(plan.most_used)),
           scratch(soft_scratch_bytes(plan.most_tests, plan.width())) {}
 
-    // Lay out rows row..row + n, n <= kSoftTile.
-    SoftRows<T> lay(const SoftPlan& plan, const SoftCall<T>& call, int64_t row, int64_t n) {
-        const int64_t n_used = static_cast<int64_t>(plan.used.size());
+    // Lay out a group's columns of rows row..row + n, n <= kSoftTile.
+    SoftRows<T> lay(const SoftPlan& plan, const SoftGroup& group, const SoftCall<T>& call,
+                    int64_t row, int64_t n) {
+        const std::vector<int32_t>& used = group.used;
+        const int64_t n_used = static_cast<int64_t>(used.size());
         // A few columns at a time, so that a row's cache line is read once.
         for (int64_t c = 0; c < n_used; c += kColumnsAtOnce) {
             const int64_t last = std::min(c + kColumnsAtOnce, n_used);
@@ -174,7 +177,7 @@ struct Workspace {
             for (int64_t r = 0; r < n; ++r) {
                 const T* from = call.z + (row + r) * plan.n_columns;
                 for (int64_t i = c; i < last; ++i) {
-                    const T x = from[plan.used[i]];
+                    const T x = from[used[i]];
                     z.get()[i * kSoftTile + r] = x;
                     tame[i - c] &= is_tame(x);
                 }
@@ -217,7 +220,8 @@ int64_t threads_for(const SoftPlan& plan, int64_t m, int64_t n_threads) {
 SoftPlan::SoftPlan(const int32_t* given, const int64_t* starts, int64_t n, const int32_t* selection,
                    const int8_t* answers, const int32_t* outputs, int64_t columns, int64_t k)
     : n_columns(columns), n_outputs(k), narrow(n > 0 && outputs[0] >= 0),
-      test_start(starts, starts + n + 1), feeds(outputs, outputs + n), most_tests(0) {
+      test_start(starts, starts + n + 1), feeds(outputs, outputs + n), most_tests(0),
+      most_used(0) {
     require(starts[0] == 0, "test_start does not begin at 0");
     for (int64_t i = 0; i < n; ++i) {
         require(starts[i] <= starts[i + 1], "test_start decreases");
@@ -228,17 +232,11 @@ SoftPlan::SoftPlan(const int32_t* given, const int64_t* starts, int64_t n, const
     const int64_t J = n_tests();
     require(3 * J + 1 < (int64_t{1} << 31), "more than 2**31 slots");
     missing.assign(answers, answers + J);
-    used.assign(selection, selection + J);
-    std::sort(used.begin(), used.end());
-    used.erase(std::unique(used.begin(), used.end()), used.end());
-    require(used.empty() || (used.front() >= 0 && used.back() < columns),
-            "selection names no column of z");
-    column.resize(J);
     for (int64_t j = 0; j < J; ++j) {
         require(missing[j] == 1 || missing[j] == -1, "missing must be -1 or +1");
-        column[j] = static_cast<int32_t>(
-            std::lower_bound(used.begin(), used.end(), selection[j]) - used.begin());
+        require(selection[j] >= 0 && selection[j] < columns, "selection names no column of z");
     }
+    make_groups(selection);
     children.resize(2 * J);
     n_below.assign(J, 0);
     for (int64_t i = 0; i < n; ++i) {
@@ -262,6 +260,41 @@ SoftPlan::SoftPlan(const int32_t* given, const int64_t* starts, int64_t n, const
     }
 }
 
+void SoftPlan::make_groups(const int32_t* selection) {
+    column.resize(n_tests());
+    std::vector<int64_t> group_of(static_cast<size_t>(n_columns), -1);  // the last to read it
+    int64_t n_used = 0;
+    for (int64_t i = 0; i < n_trees(); ++i) {
+        auto count = [&](int64_t group, bool keep) {
+            int64_t n_new = 0;
+            for (int64_t j = test_start[i]; j < test_start[i + 1]; ++j) {
+                n_new += group_of[selection[j]] != group;
+                if (keep) group_of[selection[j]] = group;
+            }
+            return n_new;
+        };
+        int64_t group = static_cast<int64_t>(groups.size()) - 1;
+        if (group < 0 || n_used + count(group, false) > kColumnsLaidOut) {
+            groups.push_back({i, i, {}});
+            ++group;
+            n_used = 0;
+        }
+        n_used += count(group, true);
+        groups.back().last = i + 1;
+    }
+    for (SoftGroup& group : groups) {
+        const int64_t first = test_start[group.first], last = test_start[group.last];
+        std::vector<int32_t>& used = group.used;
+        used.assign(selection + first, selection + last);
+        std::sort(used.begin(), used.end());
+        used.erase(std::unique(used.begin(), used.end()), used.end());
+        most_used = std::max(most_used, static_cast<int64_t>(used.size()));
+        for (int64_t j = first; j < last; ++j)
+            column[j] = static_cast<int32_t>(
+                std::lower_bound(used.begin(), used.end(), selection[j]) - used.begin());
+    }
+}
+
 template <typename T>
 void soft_forward(const SoftPlan& plan, const SoftCall<T>& call, T* out) {
     const Prepared<T> prepared(plan, call);
@@ -271,13 +304,16 @@ void soft_forward(const SoftPlan& plan, const SoftCall<T>& call, T* out) {
         Workspace<T> own(plan, false, false);
         for (int64_t i = next(); i >= 0; i = next()) {
             const int64_t row = i * kSoftTile, n = std::min(kSoftTile, call.m - row);
-            const SoftRows<T> rows = own.lay(plan, call, row, n);
-            std::fill(rows.out, rows.out + k * kSoftTile, T(0));
-            for (int64_t tree = 0; tree < plan.n_trees(); ++tree)
-                forward_tree(*call.kernels, prepared.tree(plan, call, tree), rows, call.skip,
-                             own.scratch.get());
+            T* sums = own.out.get();
+            std::fill(sums, sums + k * kSoftTile, T(0));
+            for (const SoftGroup& group : plan.groups) {
+                const SoftRows<T> rows = own.lay(plan, group, call, row, n);
+                for (int64_t tree = group.first; tree < group.last; ++tree)
+                    forward_tree(*call.kernels, prepared.tree(plan, call, tree), rows, call.skip,
+                                 own.scratch.get());
+            }
             for (int64_t c = 0; c < k; ++c)
-                for (int64_t r = 0; r < n; ++r) out[(row + r) * k + c] = rows.out[c * kSoftTile + r];
+                for (int64_t r = 0; r < n; ++r) out[(row + r) * k + c] = sums[c * kSoftTile + r];
         }
     });
 }
@@ -306,31 +342,34 @@ void soft_backward(const SoftPlan& plan, const SoftCall<T>& call, const T* G,
             const int64_t end = std::min((b + 1) * size, call.m);
             for (int64_t row = b * size; row < end; row += kSoftTile) {
                 const int64_t n = std::min(kSoftTile, end - row);
-                SoftRows<T> rows = own.lay(plan, call, row, n);
                 for (int64_t c = 0; c < k; ++c) {
                     T* to = own.G.get() + c * kSoftTile;
                     for (int64_t r = 0; r < n; ++r) to[r] = G[(row + r) * k + c];
                     std::fill(to + n, to + kSoftTile, T(0));
                 }
-                const int64_t n_used = static_cast<int64_t>(plan.used.size());
-                if (gradients.dz) {
-                    rows.dz = own.dz.get();
-                    std::fill(rows.dz, rows.dz + n_used * kSoftTile, T(0));
+                T* dz = gradients.dz ? gradients.dz + row * plan.n_columns : nullptr;
+                if (dz) std::fill(dz, dz + n * plan.n_columns, T(0));
+                for (const SoftGroup& group : plan.groups) {
+                    SoftRows<T> rows = own.lay(plan, group, call, row, n);
+                    const int64_t n_used = static_cast<int64_t>(group.used.size());
+                    if (dz) {
+                        rows.dz = own.dz.get();
+                        std::fill(rows.dz, rows.dz + n_used * kSoftTile, T(0));
+                    }
+                    for (int64_t i = group.first; i < group.last; ++i) {
+                        const int64_t first = plan.test_start[i];
+                        const int64_t at = (cut ? 2 * first + i : first + i) * w;
+                        backward_tree(*call.kernels, prepared.tree(plan, call, i), rows, call.skip,
+                                      {sums + first, sums + J + first, sums + 2 * J + at},
+                                      own.scratch.get());
+                    }
+                    if (!dz) continue;
+                    for (int64_t c = 0; c < n_used; c += kColumnsAtOnce)
+                        for (int64_t r = 0; r < n; ++r)
+                            for (int64_t i = c; i < std::min(c + kColumnsAtOnce, n_used); ++i)
+                                dz[r * plan.n_columns + group.used[i]] +=
+                                    rows.dz[i * kSoftTile + r];
                 }
-                for (int64_t i = 0; i < plan.n_trees(); ++i) {
-                    const int64_t first = plan.test_start[i];
-                    const int64_t at = (cut ? 2 * first + i : first + i) * w;
-                    backward_tree(*call.kernels, prepared.tree(plan, call, i), rows, call.skip,
-                                  {sums + first, sums + J + first, sums + 2 * J + at},
-                                  own.scratch.get());
-                }
-                if (!gradients.dz) continue;
-                T* dz = gradients.dz + row * plan.n_columns;
-                if (n_used < plan.n_columns) std::fill(dz, dz + n * plan.n_columns, T(0));
-                for (int64_t c = 0; c < n_used; c += kColumnsAtOnce)
-                    for (int64_t r = 0; r < n; ++r)
-                        for (int64_t i = c; i < std::min(c + kColumnsAtOnce, n_used); ++i)
-                            dz[r * plan.n_columns + plan.used[i]] = rows.dz[i * kSoftTile + r];
             }
         }
     });
