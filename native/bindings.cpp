@@ -109,9 +109,11 @@ void template_product(In<int32_t, 2> children, In<int8_t, 2> h, Out<int32_t, 2> 
 
 void bind_engine(nb::module_& m);  // predict.cpp
 void bind_soft(nb::module_& m);    // soft_bindings.cpp
+void bind_libm(nb::module_& m);    // libm.cpp
 
 NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of decision_machines.";
+    bind_libm(m);
     m.def("layout", &layout, "left"_a, "right"_a, "node_start"_a);
     m.def("check", &check, "children"_a, "test_start"_a, "depth"_a, "first_leaf"_a, "n_leaves"_a,
           "leaf_depth"_a);

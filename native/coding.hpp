@@ -246,6 +246,7 @@ int8_t member(const Coding& coding, int64_t column, T x) {
                              value < 2147483648.0;
     if (!is_category) return c.outside;
     const int64_t category = static_cast<int64_t>(value);
+    if (coding.whole && static_cast<double>(category) != value) return c.outside;
     if (coding.table_of[column] >= 0)
         return category < c.set_size ? coding.tables[coding.table_of[column] + category]
                                      : c.outside;
@@ -320,6 +321,50 @@ void code(const Coding& coding, int64_t column, const void* x, bool single, int6
         code_column(coding, column, static_cast<const float*>(x), n, low, high);
     else
         code_column(coding, column, static_cast<const double*>(x), n, low, high);
+}
+
+inline uint32_t rank_one(const Coding& coding, const Column& c, float x) {
+    const float* keys = coding.keys32 + c.keys;
+    uint32_t at = 1;
+    for (int level = 0; level < c.levels; ++level)
+        at = 2 * at + static_cast<uint32_t>(keys[at] < x);
+    return at - (1u << c.levels);
+}
+inline uint32_t rank_one(const Coding& coding, const Column& c, double x) {
+    const float rounded = round_down(x);
+    const uint32_t rank = rank_one(coding, c, rounded);
+    if (rank < c.n && coding.sorted32[c.keys64 + rank] == rounded)
+        return rank_double(coding.keys64 + c.keys64, c.n, x);
+    return rank;
+}
+
+template <typename T>
+void code_one(const Coding& coding, const T* given, uint16_t* codes) {
+    for (int64_t column = 0; column < coding.n_columns; ++column) {
+        const Column& c = coding.columns[column];
+        T x = given[column];
+        uint32_t code;
+        bool is_nan;
+        if (c.rule == Rule::member) {
+            const int8_t answer = member(coding, column, x);
+            is_nan = answer == 0;
+            code = is_nan ? 0 : answer > 0 ? c.code1 : c.code0;
+        } else {
+            if (c.rule == Rule::nan_as_zero) x = x == x ? x : T(0);
+            if (c.rule == Rule::zero_as_nan) x = std::abs(x) <= T(kZero) ? T(NAN) : x;
+            is_nan = x != x;
+            code = rank_one(coding, c, x);
+        }
+        if (c.low >= 0) codes[c.low_number] = static_cast<uint16_t>(code);
+        if (c.high >= 0) codes[c.high_number] = static_cast<uint16_t>(is_nan ? c.n : code);
+    }
+}
+
+void code_row(const Coding& coding, const void* x, bool single, uint16_t* codes) {
+    if (single)
+        code_one(coding, static_cast<const float*>(x), codes);
+    else
+        code_one(coding, static_cast<const double*>(x), codes);
 }
 
 }  // namespace

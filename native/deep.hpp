@@ -1,96 +1,74 @@
-// Down a deep tree, many rows at once, over 8-byte nodes and 16-bit codes.
+// Deep trees: every row of a tile walks, a few steps at a time, over 8-byte nodes and 16-bit codes.
 //
 // Included by kernels.cpp, once for each target. Selecting from the bottom costs every test for
-// every row; where a tree has thousands of leaves, following the path costs less.
+// every row, which is too much for thousands of leaves. Here no step depends on a branch: a leaf
+// leads to itself, children stand side by side, and after each round of steps the rows that are
+// not done are gathered for the next. Rows are independent, so the processor has many of them
+// under way; a row's codes stand together and stay in the first-level cache.
 #pragma once
 
 namespace {
 
-template <typename Node, typename Leaf>
-void walk_plain(const Node* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row, int64_t n,
-                Leaf* leaves) {
-    constexpr int64_t kAtOnce = 16;  // enough to hide the latency of a load
-    for (int64_t i = 0; i < n; i += kAtOnce) {
-        const int64_t m = n - i < kAtOnce ? n - i : kAtOnce;
-        int32_t at[kAtOnce] = {};
+// `Steps` steps from node `at`. Sets `moved` to whether the last of them was one.
+template <int Steps>
+inline uint32_t walk(const WalkNode* nodes, const uint16_t* codes, uint32_t at, bool& moved) {
+    uint32_t before = at;
+    for (int step = 0; step < Steps; ++step) {
+        before = at;
+        const WalkNode node = nodes[at];
+        at = node.child + static_cast<uint32_t>(codes[node.plane] > node.code);
+    }
+    moved = at != before;
+    return at;
+}
+
+// The node where each row ends. Rows that are under way stand in buffers.rows.
+void deep(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n, uint32_t* rows,
+          uint32_t* ends) {
+    int64_t under_way = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        bool moved;
+        ends[i] = walk<8>(nodes, codes + i * stride, 0, moved);
+        rows[under_way] = static_cast<uint32_t>(i);
+        under_way += moved;
+    }
+    while (under_way) {
+        const int64_t m = under_way;
+        under_way = 0;
+        for (int64_t i = 0; i < m; ++i) {
+            const uint32_t row = rows[i];
+            bool moved;
+            ends[row] = walk<4>(nodes, codes + row * stride, ends[row], moved);
+            rows[under_way] = row;
+            under_way += moved;
+        }
+    }
+}
+
+// sum[row] += the value of the leaf where it ends.
+template <typename T>
+void add_ends(const uint32_t* ends, int64_t n, const uint32_t* leaves, const T* values, T* sum) {
+    for (int64_t i = 0; i < n; ++i) sum[i] += values[leaves[ends[i]]];
+}
+
+// Exit leaves of `n_trees` trees for one row, several trees at once.
+void few(const WalkNode* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
+         const uint32_t* leaves, uint32_t* found) {
+    constexpr int64_t kAtOnce = 16;
+    for (int64_t tree = 0; tree < n_trees; tree += kAtOnce) {
+        const int64_t m = n_trees - tree < kAtOnce ? n_trees - tree : kAtOnce;
+        uint32_t at[kAtOnce] = {};
         bool any = true;
         while (any) {
             any = false;
-            for (int64_t r = 0; r < m; ++r) {
-                const Node& node = nodes[at[r] < 0 ? 0 : at[r]];
-                uint16_t code;
-                std::memcpy(&code, codes + 2 * (node.plane * tile_rows + row + i + r), 2);
-                const int32_t left = node.left, right = node.right;
-                int32_t next = code <= node.code ? left : right;
-                next = at[r] < 0 ? at[r] : next;
-                at[r] = next;
-                any |= next >= 0;
+            for (int64_t i = 0; i < m; ++i) {
+                bool moved;
+                at[i] = walk<4>(nodes + start[tree + i], codes, at[i], moved);
+                any |= moved;
             }
         }
-        for (int64_t r = 0; r < m; ++r) leaves[i + r] = static_cast<Leaf>(~at[r]);
+        for (int64_t i = 0; i < m; ++i) found[tree + i] = leaves[start[tree + i] + at[i]];
     }
-}
-
-#if defined(__AVX512F__) && !defined(DM_SCALAR)
-
-// Codes are read four bytes at a time: the buffer has two bytes beyond the last code.
-void walk16(const Node16* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row, int64_t n,
-            uint16_t* leaves) {
-    constexpr int kVectors = 4;
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i rows = _mm512_set1_epi32(static_cast<int>(tile_rows));
-    const __m512i low = _mm512_set1_epi32(0xFFFF);
-    const int* first = reinterpret_cast<const int*>(nodes);
-    for (int64_t i = 0; i < n; i += 16 * kVectors) {
-        __m512i at[kVectors], place[kVectors];
-        __mmask16 inside[kVectors];
-        for (int v = 0; v < kVectors; ++v) {
-            at[v] = _mm512_setzero_si512();
-            place[v] = _mm512_add_epi32(lane, _mm512_set1_epi32(static_cast<int>(row + i + 16 * v)));
-            inside[v] = 0xFFFF;
-        }
-        unsigned any = 1;
-        while (any) {
-            any = 0;
-            for (int v = 0; v < kVectors; ++v) {
-                const __m512i zero = _mm512_setzero_si512();
-                const __m512i test =
-                    _mm512_mask_i32gather_epi32(zero, inside[v], at[v], first, 8);
-                const __m512i child =
-                    _mm512_mask_i32gather_epi32(zero, inside[v], at[v], first + 1, 8);
-                const __m512i where = _mm512_add_epi32(
-                    _mm512_mullo_epi32(_mm512_and_si512(test, low), rows), place[v]);
-                const __m512i code = _mm512_and_si512(
-                    _mm512_mask_i32gather_epi32(zero, inside[v], where, codes, 2), low);
-                const __mmask16 right = _mm512_cmpgt_epu32_mask(code, _mm512_srli_epi32(test, 16));
-                const __m512i left = _mm512_slli_epi32(child, 16);
-                const __m512i next =
-                    _mm512_srai_epi32(_mm512_mask_mov_epi32(left, right, child), 16);
-                at[v] = _mm512_mask_mov_epi32(at[v], inside[v], next);
-                inside[v] = _mm512_cmpge_epi32_mask(at[v], zero);
-                any |= inside[v];
-            }
-        }
-        for (int v = 0; v < kVectors; ++v) {
-            const __m512i leaf = _mm512_xor_si512(at[v], _mm512_set1_epi32(-1));
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(leaves + i + 16 * v),
-                                _mm512_cvtepi32_epi16(leaf));
-        }
-    }
-}
-
-#else
-
-void walk16(const Node16* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row, int64_t n,
-            uint16_t* leaves) {
-    walk_plain(nodes, codes, tile_rows, row, n, leaves);
-}
-
-#endif
-
-void walk32(const Node32* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row, int64_t n,
-            uint32_t* leaves) {
-    walk_plain(nodes, codes, tile_rows, row, n, leaves);
 }
 
 }  // namespace

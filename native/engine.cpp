@@ -46,12 +46,13 @@ private:
 
 class Workspace {
 public:
-    Buffer codes, slots, labels, sums, raw, z;
+    Buffer codes, row_codes, slots, labels, ends, sums, raw, z;
 };
 
 Engine::Engine(Plan given) : plan(std::move(given)) {
     int64_t widest = 1;
-    for (const Section& section : plan.sections) widest = std::max(widest, section.row_bytes);
+    for (const Section& section : plan.sections)
+        widest = std::max(widest, section.has_deep ? 2 * section.n_planes : section.row_bytes);
     tile_rows_ = std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows,
                             kMostTileRows);
     feature_at_.assign(plan.n_features, -1);
@@ -249,18 +250,18 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
         }
     }
     own.labels.reserve(kBlockRows * 4);
-    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
 
     for (const Section& section : plan.sections) {
-        own.codes.reserve(section.row_bytes * rows + 64);
+        // Selects read planes of the whole tile, walks read the codes of a row together.
+        const int64_t plane_rows = section.has_select ? rows : kCodeRows;
+        own.codes.reserve(section.row_bytes * plane_rows);
+        if (section.has_deep) own.row_codes.reserve(2 * section.n_planes * rows);
         uint8_t* codes = own.codes.as<uint8_t>();
-        const Coding coding{section.columns.data(), static_cast<int64_t>(section.columns.size()),
-                            section.keys32.data(), section.sorted32.data(), section.keys64.data(), plan.members.data(),
-                            plan.answers.data(), section.tables.data(), section.table_of.data(),
-                            plan.negative_fractions};
+        const Coding coding = coding_of(section);
         alignas(64) double x[kCodeRows];
         for (int64_t start = 0; start < n; start += kCodeRows) {
             const int64_t m = std::min(kCodeRows, n - start);
+            const int64_t place = section.has_select ? start : 0;
             int64_t loaded = -1;
             bool single = false;
             for (int64_t c = 0; c < coding.n_columns; ++c) {
@@ -272,9 +273,23 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                     kernels.load(feature, row + start, m, integers_single, single, missing_value, x);
                 }
                 auto at = [&](int64_t plane) -> void* {
-                    return plane < 0 ? nullptr : codes + plane * rows + start * column.width;
+                    return plane < 0 ? nullptr : codes + plane * plane_rows + place * column.width;
                 };
-                kernels.code(coding, c, x, single, m, at(column.low), at(column.high));
+                void* low = at(column.low);
+                void* high = at(column.high);
+                kernels.code(coding, c, x, single, m, low, high);
+                if (!section.has_deep) continue;
+                uint16_t* out = own.row_codes.as<uint16_t>() + start * section.n_planes;
+                auto turn = [&](const void* plane, int32_t number) {
+                    if (column.width == 1)
+                        for (int64_t i = 0; i < m; ++i)
+                            out[i * section.n_planes + number] = static_cast<const uint8_t*>(plane)[i];
+                    else
+                        for (int64_t i = 0; i < m; ++i)
+                            out[i * section.n_planes + number] = static_cast<const uint16_t*>(plane)[i];
+                };
+                if (low) turn(low, column.low_number);
+                if (high) turn(high, column.high_number);
             }
         }
         for (const Group& group : section.groups) {
@@ -284,58 +299,17 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                 std::memset(own.slots.as(), 0, kBlockBytes);
                 std::memset(own.slots.as() + kBlockBytes, 255, kBlockBytes);
             }
+            if (group.kind != Kind::select) {
+                deep_group<Sum>(group, section, row, n, rows, own, margins != nullptr, leaves);
+                continue;
+            }
             for (int64_t block = 0; block < n; block += kBlockRows) {
-                const int64_t m = std::min(kBlockRows, n - block);
-                if (group.kind == Kind::select)
-                    kernels.tests(view, codes, rows, block, own.slots.as());
+                kernels.tests(view, codes, rows, block, own.slots.as());
                 for (int64_t i = group.first; i < group.last; ++i) {
                     const Tree& tree = plan.trees[i];
-                    void* labels = own.labels.as();
-                    if (tree.kind == Kind::select)
-                        kernels.select(view, group.trees[tree.place], own.slots.as(), labels);
-                    else if (tree.kind == Kind::walk16)
-                        kernels.walk16(plan.nodes16.data() + tree.place, codes, rows, block, m,
-                                       static_cast<uint16_t*>(labels));
-                    else
-                        kernels.walk32(plan.nodes32.data() + tree.place, codes, rows, block, m,
-                                       static_cast<uint32_t*>(labels));
-                    // Values are added over whole blocks: labels beyond the last row must exist.
-                    if (tree.kind != Kind::select && m < kBlockRows)
-                        std::memset(static_cast<char*>(labels) + m * tree.label_bytes, 0,
-                                    static_cast<size_t>((kBlockRows - m) * tree.label_bytes));
-                    if (leaves)
-                        for (int64_t r = 0; r < m; ++r)
-                            leaves[(row + block + r) * plan.n_trees + i] = static_cast<int32_t>(
-                                leaf_of(label_at(labels, tree.label_bytes, r), tree.gray));
-                    if (!margins) continue;
-                    for (int64_t output = 0; output < width; ++output) {
-                        Sum* sum = own.sums.as<Sum>() +
-                                   (plan.narrow ? tree.feeds : output) * rows + block;
-                        if (has_linear) {
-                            for (int64_t r = 0; r < m; ++r) {
-                                const int64_t leaf =
-                                    tree.first_leaf +
-                                    leaf_of(label_at(labels, tree.label_bytes, r), tree.gray);
-                                const double* at = own.z.as<double>() + block + r;
-                                const double value =
-                                    plan.linear_single
-                                        ? linear_value<float>(plan, leaf, width, output, at, rows,
-                                                              feature_at_)
-                                        : linear_value<double>(plan, leaf, width, output, at, rows,
-                                                               feature_at_);
-                                include(plan.aggregate, static_cast<Sum>(value), sum[r]);
-                            }
-                            continue;
-                        }
-                        const int64_t at =
-                            tree.values + output * (tree.split ? 64 : tree.n_labels);
-                        if constexpr (sizeof(Sum) == 4)
-                            kernels.add32(labels, tree.label_bytes, plan.values32.data() + at,
-                                          tree.n_labels, plan.aggregate, sum);
-                        else
-                            kernels.add64(labels, tree.label_bytes, plan.values64.data() + at,
-                                          tree.n_labels, plan.aggregate, sum);
-                    }
+                    kernels.select(view, group.trees[tree.place], own.slots.as(), own.labels.as());
+                    finish_block<Sum>(i, own.labels.as(), row, block, std::min(kBlockRows, n - block),
+                                      rows, own, margins != nullptr, leaves);
                 }
             }
         }
@@ -346,6 +320,88 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
         Sum* out = margins + row * plan.n_outputs + output;
         for (int64_t r = 0; r < n; ++r) out[r * plan.n_outputs] = last_sum(plan, output, sum[r]);
     }
+}
+
+// Leaves and sums of one tree over one block, from its labels; whole blocks are added.
+template <typename Sum>
+void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t block, int64_t m,
+                          int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
+    const Tree& tree = plan.trees[i];
+    if (leaves)
+        for (int64_t r = 0; r < m; ++r)
+            leaves[(row + block + r) * plan.n_trees + i] =
+                static_cast<int32_t>(leaf_of(label_at(labels, tree.label_bytes, r), tree.gray));
+    if (!wants_margins) return;
+    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
+    for (int64_t output = 0; output < width; ++output) {
+        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? tree.feeds : output) * rows + block;
+        if (!plan.linear_start.empty()) {
+            for (int64_t r = 0; r < m; ++r) {
+                const int64_t leaf =
+                    tree.first_leaf + leaf_of(label_at(labels, tree.label_bytes, r), tree.gray);
+                const double* x = own.z.as<double>() + block + r;
+                const double value =
+                    plan.linear_single
+                        ? linear_value<float>(plan, leaf, width, output, x, rows, feature_at_)
+                        : linear_value<double>(plan, leaf, width, output, x, rows, feature_at_);
+                include(plan.aggregate, static_cast<Sum>(value), sum[r]);
+            }
+            continue;
+        }
+        const int64_t at = tree.values + output * (tree.split ? 64 : tree.n_labels);
+        if constexpr (sizeof(Sum) == 4)
+            plan.kernels->add32(labels, tree.label_bytes, plan.values32.data() + at, tree.n_labels,
+                                plan.aggregate, sum);
+        else
+            plan.kernels->add64(labels, tree.label_bytes, plan.values64.data() + at, tree.n_labels,
+                                plan.aggregate, sum);
+    }
+}
+
+template <typename Sum>
+void Engine::deep_group(const Group& group, const Section& section, int64_t row, int64_t n,
+                        int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
+    const Kernels& kernels = *plan.kernels;
+    const bool adds = wants_margins && !leaves && plan.aggregate == Aggregate::sum &&
+                      plan.linear_start.empty();
+    own.ends.reserve(2 * rows * 4);
+    uint32_t* ends = own.ends.as<uint32_t>();
+    uint32_t* under_way = ends + rows;
+    if (!adds) {
+        own.labels.reserve(rows * 4);
+        // Values are added over whole blocks: labels beyond the last row must exist.
+        std::memset(own.labels.as(), 0, static_cast<size_t>(rows * 4));
+    }
+    for (int64_t i = group.first; i < group.last; ++i) {
+        const Tree& tree = plan.trees[i];
+        const uint32_t* leaf = plan.node_leaf.data() + tree.nodes;
+        kernels.deep(plan.nodes.data() + tree.nodes, own.row_codes.as<uint16_t>(), section.n_planes,
+                     n, under_way, ends);
+        if (adds) {
+            const int64_t width = plan.narrow ? 1 : plan.n_outputs;
+            for (int64_t output = 0; output < width; ++output) {
+                Sum* sum = own.sums.as<Sum>() + (plan.narrow ? tree.feeds : output) * rows;
+                const int64_t at = tree.values + output * tree.n_labels;
+                if constexpr (sizeof(Sum) == 4)
+                    kernels.add_ends32(ends, n, leaf, plan.values32.data() + at, sum);
+                else
+                    kernels.add_ends64(ends, n, leaf, plan.values64.data() + at, sum);
+            }
+            continue;
+        }
+        uint32_t* labels = own.labels.as<uint32_t>();
+        for (int64_t r = 0; r < n; ++r) labels[r] = leaf[ends[r]];
+        for (int64_t block = 0; block < n; block += kBlockRows)
+            finish_block<Sum>(i, labels + block, row, block, std::min(kBlockRows, n - block), rows,
+                              own, wants_margins, leaves);
+    }
+}
+
+Coding Engine::coding_of(const Section& section) const {
+    return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
+            section.keys32.data(), section.sorted32.data(), section.keys64.data(),
+            plan.members.data(), plan.answers.data(), section.tables.data(),
+            section.table_of.data(), plan.negative_fractions, plan.whole};
 }
 
 void Engine::spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
@@ -372,40 +428,41 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
                  int32_t* leaves) const {
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
     own.z.reserve((n_used + 2 * plan.n_columns) * 8);
-    own.labels.reserve(plan.n_trees * 4);
+    own.ends.reserve(plan.n_trees * 4);
     double* x = own.z.as<double>();
-    double* z = x + n_used;
-    int32_t* found = own.labels.as<int32_t>();
+    uint32_t* found = own.ends.as<uint32_t>();
     const int64_t width = plan.narrow ? 1 : plan.n_outputs;
     for (int64_t r = row; r < row + n; ++r) {
         few_features(source, r, own, x);
-        for (const int32_t c : plan.raw_columns) {
-            const double value = few_column(plan, c, x[feature_at_[plan.feature[c]]]);
-            z[2 * c] = value;
-            z[2 * c + 1] = value == value ? value : -std::numeric_limits<double>::infinity();
-        }
-        if (!plan.raw32.empty())
-            few_walk(plan.raw32.data(), plan.raw_start.data(), 0, plan.n_trees, z, found);
+        if (plan.raw_only)
+            few_raw(x, x + n_used, found);
         else
-            few_walk(plan.raw16.data(), plan.raw_start.data(), 0, plan.n_trees, z, found);
+            few_coded(x, x + n_used, own, found);
         if (leaves) std::copy(found, found + plan.n_trees, leaves + r * plan.n_trees);
         if (!margins) continue;
         Sum* out = margins + r * plan.n_outputs;
         for (int64_t output = 0; output < plan.n_outputs; ++output)
             out[output] = first_sum<Sum>(plan, output);
-        for (int64_t i = 0; i < plan.n_trees; ++i) {
-            const Tree& tree = plan.trees[i];
-            for (int64_t output = 0; output < width; ++output) {
-                Sum value;
-                if (plan.linear_start.empty())
-                    value = few_value<Sum>(tree, output, static_cast<uint32_t>(found[i]));
-                else if (plan.linear_single)
-                    value = static_cast<Sum>(linear_value<float>(
-                        plan, tree.first_leaf + found[i], width, output, x, 1, feature_at_));
-                else
-                    value = static_cast<Sum>(linear_value<double>(
-                        plan, tree.first_leaf + found[i], width, output, x, 1, feature_at_));
-                include(plan.aggregate, value, out[plan.narrow ? tree.feeds : output]);
+        const Sum* V = static_cast<const Sum*>(plan.V);
+        if (plan.linear_start.empty() && plan.aggregate == Aggregate::sum && plan.narrow) {
+            for (int64_t i = 0; i < plan.n_trees; ++i)
+                out[plan.trees[i].feeds] += V[plan.trees[i].first_leaf + found[i]];
+        } else {
+            for (int64_t i = 0; i < plan.n_trees; ++i) {
+                const Tree& tree = plan.trees[i];
+                const int64_t leaf = tree.first_leaf + found[i];
+                for (int64_t output = 0; output < width; ++output) {
+                    Sum value;
+                    if (plan.linear_start.empty())
+                        value = V[leaf * width + output];
+                    else if (plan.linear_single)
+                        value = static_cast<Sum>(
+                            linear_value<float>(plan, leaf, width, output, x, 1, feature_at_));
+                    else
+                        value = static_cast<Sum>(
+                            linear_value<double>(plan, leaf, width, output, x, 1, feature_at_));
+                    include(plan.aggregate, value, out[plan.narrow ? tree.feeds : output]);
+                }
             }
         }
         for (int64_t output = 0; output < plan.n_outputs; ++output)
@@ -413,21 +470,36 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
     }
 }
 
-template <typename Sum>
-Sum Engine::few_value(const Tree& tree, int64_t output, uint32_t leaf) const {
-    const uint32_t label = tree.gray ? leaf ^ (leaf >> 1) : leaf;
-    const Sum* values;
-    if constexpr (sizeof(Sum) == 4)
-        values = plan.values32.data() + tree.values;
-    else
-        values = plan.values64.data() + tree.values;
-    if (!tree.split) return values[output * tree.n_labels + label];
-    const unsigned char* planes = reinterpret_cast<const unsigned char*>(values + output * 64);
-    unsigned char bytes[sizeof(Sum)];
-    for (size_t i = 0; i < sizeof(Sum); ++i) bytes[i] = planes[64 * i + label];
-    Sum value;
-    std::memcpy(&value, bytes, sizeof value);
-    return value;
+void Engine::few_coded(const double* x, double* z, Workspace& own, uint32_t* found) const {
+    for (const Section& section : plan.sections) {
+        own.codes.reserve(2 * section.n_planes);
+        const int64_t n = static_cast<int64_t>(section.columns.size());
+        if (plan.single)
+            for (int64_t c = 0; c < n; ++c)
+                reinterpret_cast<float*>(z)[c] =
+                    static_cast<float>(x[feature_at_[section.columns[c].feature]]);
+        else
+            for (int64_t c = 0; c < n; ++c) z[c] = x[feature_at_[section.columns[c].feature]];
+        plan.kernels->code_row(coding_of(section), z, plan.single, own.codes.as<uint16_t>());
+        plan.kernels->few(plan.nodes.data(), plan.node_start.data() + section.first,
+                          section.last - section.first, own.codes.as<uint16_t>(),
+                          plan.node_leaf.data(), found + section.first);
+    }
+}
+
+void Engine::few_raw(const double* x, double* z, uint32_t* found) const {
+    for (const int32_t c : plan.raw_columns) {
+        const double value = few_column(plan, c, x[feature_at_[plan.feature[c]]]);
+        // NaN fails every test; -inf passes every one.
+        z[2 * c] = value;
+        z[2 * c + 1] = value == value ? value : -std::numeric_limits<double>::infinity();
+    }
+    for (int64_t tree = 0; tree < plan.n_trees; ++tree) {
+        const RawNode* nodes = plan.raw.data() + plan.raw_start[tree];
+        int32_t at = plan.raw_start[tree] == plan.raw_start[tree + 1] ? -1 : 0;
+        while (at >= 0) at = z[nodes[at].z] <= nodes[at].t ? nodes[at].left : nodes[at].right;
+        found[tree] = static_cast<uint32_t>(~at);
+    }
 }
 
 void Engine::few_features(const Source& source, int64_t row, Workspace& own, double* x) const {

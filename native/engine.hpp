@@ -47,7 +47,14 @@ private:
     void few(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
              int32_t* leaves) const;
     template <typename Sum>
-    Sum few_value(const Tree& tree, int64_t output, uint32_t leaf) const;
+    void finish_block(int64_t tree, const void* labels, int64_t row, int64_t block, int64_t m,
+                      int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const;
+    template <typename Sum>
+    void deep_group(const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
+                    Workspace& own, bool wants_margins, int32_t* leaves) const;
+    Coding coding_of(const Section& section) const;
+    void few_coded(const double* x, double* z, Workspace& own, uint32_t* found) const;
+    void few_raw(const double* x, double* z, uint32_t* found) const;
     void few_features(const Source& source, int64_t row, Workspace& own, double* x) const;
     void spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
                        void* out) const;

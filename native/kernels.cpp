@@ -25,7 +25,8 @@ namespace dm::DM_TARGET {
 #include "select.hpp"
 
 extern const Kernels kernels = {
-    DM_NAME(DM_TARGET), kSplits, load, code, tests, select, walk16, walk32, add<float>, add<double>,
+    DM_NAME(DM_TARGET), kSplits, load, code, tests, select, deep,
+    add_ends<float>, add_ends<double>, few, code_row, add<float>, add<double>,
 };
 
 }  // namespace dm::DM_TARGET

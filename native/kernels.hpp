@@ -35,6 +35,7 @@ struct Column {
     int64_t keys;         // where its search tree of 2^levels keys starts in keys32
     int64_t keys64;       // where its thresholds start in sorted32 and keys64
     int64_t low, high;    // planes where NaN has the lowest / highest code, in bytes to a row; or -1
+    int32_t low_number, high_number;  // the same planes, counted
     uint32_t code0, code1;  // of z = 0 and z = 1
     int64_t set, set_size;  // members: answers by category (see Coding::answers)
     int8_t outside;
@@ -52,6 +53,7 @@ struct Coding {
     const int8_t* tables;     // answers by category itself, for sets of small categories
     const int64_t* table_of;  // (n_columns,) where a column's table starts, or -1
     bool negative_fractions;
+    bool whole;  // only whole numbers are categories
 };
 
 // A test of a group: right where code >= at_least.
@@ -74,28 +76,18 @@ struct SelectTree {
     bool gray;  // label = Gray code of the leaf's number, else the number itself
 };
 
-// A test of a deep tree. Children: a test of the tree >= 0, or ~leaf.
-struct Node16 {
-    uint16_t plane, code;  // plane: in units of two bytes to a row; left where value <= code
-    int16_t left, right;
-};
-struct Node32 {
-    uint32_t plane;
-    uint16_t code, unused;
-    int32_t left, right;
+// A test or a leaf of a tree that is walked: left, to `child`, where the code is at most `code`,
+// else right, to the node after it. A leaf leads to itself.
+struct WalkNode {
+    uint16_t plane, code;
+    uint32_t child;
 };
 
-// A test as one row walks it, over z itself.
-struct RawNode16 {
+// A test as one row walks it, over z itself, for machines that cannot be coded.
+struct RawNode {
     double t;
-    uint16_t z;  // 2 * column + (NaN goes left)
-    int16_t left, right;
-    uint16_t unused;
-};
-struct RawNode32 {
-    double t;
-    uint32_t z;
-    int32_t left, right;
+    uint32_t z;           // 2 * column + (NaN goes left)
+    int32_t left, right;  // a test of the tree >= 0, or ~leaf
 };
 
 struct SelectGroup {
@@ -122,11 +114,18 @@ struct Kernels {
                   uint8_t* slots);
     // Labels of one tree over one block, from its tests' results.
     void (*select)(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels);
-    // Leaf numbers (16-bit for Node16, 32-bit for Node32) of one deep tree over one block.
-    void (*walk16)(const Node16* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row,
-                   int64_t n, uint16_t* leaves);
-    void (*walk32)(const Node32* nodes, const uint8_t* codes, int64_t tile_rows, int64_t row,
-                   int64_t n, uint32_t* leaves);
+    // The node where each row of a tile ends in one walked tree; `rows` is a buffer as long.
+    void (*deep)(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n,
+                 uint32_t* rows, uint32_t* ends);
+    void (*add_ends32)(const uint32_t* ends, int64_t n, const uint32_t* leaves, const float* values,
+                       float* sum);
+    void (*add_ends64)(const uint32_t* ends, int64_t n, const uint32_t* leaves,
+                       const double* values, double* sum);
+    // Exit leaves of all trees for one row.
+    void (*few)(const WalkNode* nodes, const int64_t* start, int64_t n_trees,
+                const uint16_t* codes, const uint32_t* leaves, uint32_t* found);
+    // 16-bit codes of one row; x by column, float where `single`.
+    void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
     void (*add32)(const void* labels, int label_bytes, const float* values, int64_t n_labels,
                   Aggregate aggregate, float* sum);

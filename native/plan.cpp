@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
 constexpr int64_t kMostMembersInTable = 4096;
-constexpr int64_t kMostTestsInGroup = 6144;  // their bitmaps should stay in the second-level cache
+constexpr int64_t kMostTestsInGroup = 12288;  // their bitmaps should stay in the second-level cache
 constexpr int64_t kMostSlots = 65535;
 
 // Measured costs per 1024 rows, in nanoseconds; only their ratios matter. See benchmarks/engine.py.
@@ -33,12 +33,13 @@ float round_down(double t) {
 }
 
 struct Coded {  // a test after coding
-    uint32_t plane;
+    uint32_t plane;   // in bytes to a row
+    uint32_t number;  // of the plane
     uint16_t code, width;
 };
 
 // Distinct thresholds of the columns that trees first..last read, and the tests' ranks.
-Section make_section(const Machine& m, int64_t first, int64_t last, bool words,
+Section make_section(const Machine& m, int64_t first, int64_t last,
                      std::vector<Coded>& coded, const std::vector<int64_t>& set_of) {
     Section section;
     const int64_t begin = m.test_start[first], end = m.test_start[last];
@@ -66,7 +67,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last, bool words,
         column.feature = static_cast<uint32_t>(m.feature[c]);
         column.rule = static_cast<Rule>(m.rule[c]);
         column.n = static_cast<uint32_t>(keys.size());
-        column.width = words || column.n > 255 ? 2 : 1;
+        column.width = column.n > 255 ? 2 : 1;
         auto rank = [&](double z) {
             return static_cast<uint32_t>(
                 std::lower_bound(keys.begin(), keys.end(), z) - keys.begin());
@@ -80,11 +81,14 @@ Section make_section(const Machine& m, int64_t first, int64_t last, bool words,
             if (plane) {
                 *plane = section.row_bytes;
                 section.row_bytes += column.width;
+                (plane == &column.low ? column.low_number : column.high_number) =
+                    static_cast<int32_t>(section.n_planes++);
             }
         for (int64_t i = start[c]; i < start[c + 1]; ++i) {
             const int64_t j = order[i];
             const bool is_low = has_low && (m.missing[j] < 0 || !has_high);
             coded[j] = {static_cast<uint32_t>(is_low ? column.low : column.high),
+                        static_cast<uint32_t>(is_low ? column.low_number : column.high_number),
                         static_cast<uint16_t>(rank(m.t[j])), column.width};
         }
         section.table_of.push_back(-1);
@@ -241,6 +245,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     plan.sum_single = m.sum_single;
     plan.base_first = m.base_first;
     plan.negative_fractions = m.negative_fractions;
+    plan.whole = m.whole;
     plan.missing_value = m.missing_value;
     plan.absent = m.absent;
     plan.divisor = m.divisor;
@@ -250,6 +255,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     plan.feature.assign(m.feature, m.feature + m.n_columns);
     plan.rule.assign(m.rule, m.rule + m.n_columns);
     plan.kernels = kernels;
+    plan.V = m.V;
     plan.set_of.assign(m.n_columns, -1);
     int64_t n_sets = 0;
     for (int64_t c = 0; c < m.n_columns; ++c)
@@ -274,7 +280,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         plan.linear_feature.assign(m.linear_feature, m.linear_feature + terms);
         plan.intercept.assign(m.intercept, m.intercept + n_leaves * k);
         plan.coefficient.assign(m.coefficient, m.coefficient + terms * k);
-        plan.linear_constant.assign(m.V, m.V + n_leaves * k);
+        plan.linear_constant.assign(m.linear_constant, m.linear_constant + n_leaves * k);
         plan.linear_single = m.linear_single;
         for (int64_t i = 0; i < terms; ++i) wants[m.linear_feature[i]] = 1;
     }
@@ -304,10 +310,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         const double select = kCostTest8 * (leaves - 1) + kCostSelect * selects;
         const bool small = end - begin < kMostSelectLeaves;
         const bool chooses_select = force == 0 ? small && select <= walk : force == 1 ? small : false;
-        const bool narrow_nodes = end - begin < 32768;
-        kinds[tree] = chooses_select ? Kind::select
-                      : narrow_nodes && force != 3 ? Kind::walk16
-                                                   : Kind::walk32;
+        kinds[tree] = chooses_select ? Kind::select : Kind::deep;
     }
 
     // Sections: runs of trees that one 16-bit coding of the columns serves.
@@ -332,13 +335,18 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         }
         starts.push_back(m.n_trees);
     }
-    if (force == 4) plan.raw_only = true;
+    // A node counts planes in 16 bits, at most two of them to a column.
+    if (force == 3 || 2 * plan.raw_columns.size() > 65535) plan.raw_only = true;
 
     auto add_value = [&](double value) {
         if (m.sum_single)
             plan.values32.push_back(static_cast<float>(value));
         else
             plan.values64.push_back(value);
+    };
+    auto value_of = [&](int64_t i) {
+        return m.sum_single ? static_cast<double>(static_cast<const float*>(m.V)[i])
+                            : static_cast<const double*>(m.V)[i];
     };
     auto n_values = [&] {
         return static_cast<int64_t>(m.sum_single ? plan.values32.size() : plan.values64.size());
@@ -357,7 +365,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             std::vector<double> by_label(static_cast<size_t>(room), 0.0);
             for (int64_t leaf = 0; leaf < n; ++leaf)
                 by_label[label_of(static_cast<uint32_t>(leaf), gray)] =
-                    m.V[(tree.first_leaf + leaf) * k + output];
+                    value_of((tree.first_leaf + leaf) * k + output);
             for (int64_t i = 0; i < room; ++i) {
                 auto put = [&](auto* values, auto value) {
                     if (!tree.split) {
@@ -382,7 +390,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         Tree& own = plan.trees[tree];
         own.feeds = m.feeds[tree];
         own.first_leaf = m.test_start[tree] + tree;
-        own.kind = plan.raw_only ? Kind::walk32 : kinds[tree];
+        own.kind = plan.raw_only ? Kind::deep : kinds[tree];
     }
     if (plan.raw_only)
         for (Tree& tree : plan.trees) {
@@ -393,12 +401,11 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     std::vector<uint64_t> distinct, own_keys;
     for (size_t s = 0; !plan.raw_only && s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
-        const bool words = std::any_of(kinds.begin() + starts[s], kinds.begin() + starts[s + 1],
-                                       [](Kind kind) { return kind != Kind::select; });
-        Section section = make_section(m, starts[s], starts[s + 1], words, coded, plan.set_of);
-        if (section.row_bytes / 2 > 65535)
-            for (int64_t tree = starts[s]; tree < starts[s + 1]; ++tree)
-                if (kinds[tree] == Kind::walk16) kinds[tree] = plan.trees[tree].kind = Kind::walk32;
+        Section section = make_section(m, starts[s], starts[s + 1], coded, plan.set_of);
+        section.first = starts[s];
+        section.last = starts[s + 1];
+        for (int64_t tree = section.first; tree < section.last; ++tree)
+            (kinds[tree] == Kind::select ? section.has_select : section.has_deep) = true;
         for (int64_t first = starts[s]; first < starts[s + 1];) {
             Group group;
             group.kind = kinds[first];
@@ -474,34 +481,9 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                 group.selects.shrink_to_fit();
             } else {
                 for (int64_t tree = first; tree < last; ++tree) {
-                    const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
                     Tree& own = plan.trees[tree];
-                    const bool narrow = group.kind == Kind::walk16;
-                    own.place = static_cast<int64_t>(narrow ? plan.nodes16.size()
-                                                            : plan.nodes32.size());
-                    own.label_bytes = narrow ? 2 : 4;
-                    auto child = [&](int32_t number) {
-                        return number >= 0 ? number - static_cast<int32_t>(begin)
-                                           : ~(~number - static_cast<int32_t>(own.first_leaf));
-                    };
-                    for (int64_t j = begin; j < end; ++j) {
-                        const uint32_t plane = coded[j].plane / 2;
-                        const int32_t left = child(m.children[2 * j]);
-                        const int32_t right = child(m.children[2 * j + 1]);
-                        if (narrow)
-                            plan.nodes16.push_back({static_cast<uint16_t>(plane), coded[j].code,
-                                                    static_cast<int16_t>(left),
-                                                    static_cast<int16_t>(right)});
-                        else
-                            plan.nodes32.push_back({plane, coded[j].code, 0, left, right});
-                    }
-                    if (begin == end) {  // a leaf alone: a test whose sides are the same
-                        if (narrow)
-                            plan.nodes16.push_back({0, 65535, -1, -1});
-                        else
-                            plan.nodes32.push_back({0, 65535, 0, -1, -1});
-                    }
-                    add_values(own, end - begin + 1, false, false);
+                    own.label_bytes = 4;
+                    add_values(own, m.test_start[tree + 1] - m.test_start[tree] + 1, false, false);
                 }
             }
             section.groups.push_back(std::move(group));
@@ -513,34 +495,56 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     // Kernels read whole registers of values.
     for (int i = 0; i < 64; ++i) add_value(0.0);
 
-    // Nodes over z, for few rows.
-    bool narrow_raw = 2 * m.n_columns <= 65536;
-    for (int64_t tree = 0; tree < m.n_trees; ++tree)
-        narrow_raw &= m.test_start[tree + 1] - m.test_start[tree] < 32768;
     plan.raw_start.assign(m.test_start, m.test_start + m.n_trees + 1);
-    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+    for (int64_t tree = 0; plan.raw_only && tree < m.n_trees; ++tree) {
         const int64_t begin = m.test_start[tree], leaf0 = begin + tree;
         for (int64_t j = begin; j < m.test_start[tree + 1]; ++j) {
             auto child = [&](int32_t number) {
                 return number >= 0 ? number - static_cast<int32_t>(begin)
                                    : ~(~number - static_cast<int32_t>(leaf0));
             };
-            const int32_t left = child(m.children[2 * j]), right = child(m.children[2 * j + 1]);
-            const uint32_t z = 2 * static_cast<uint32_t>(m.selection[j]) + (m.missing[j] < 0);
-            if (narrow_raw)
-                plan.raw16.push_back({m.t[j], static_cast<uint16_t>(z), static_cast<int16_t>(left),
-                                      static_cast<int16_t>(right), 0});
-            else
-                plan.raw32.push_back({m.t[j], z, left, right});
+            plan.raw.push_back({m.t[j], 2 * static_cast<uint32_t>(m.selection[j]) + (m.missing[j] < 0),
+                                child(m.children[2 * j]), child(m.children[2 * j + 1])});
         }
     }
+    if (plan.raw_only) return plan;
+
+    // Nodes to walk, children side by side. Large subtrees come late, so that what is near the
+    // root is near in memory: a queue, as in a search by breadth.
+    plan.nodes.reserve(2 * m.n_tests + m.n_trees);
+    plan.node_leaf.reserve(2 * m.n_tests + m.n_trees);
+    std::vector<int32_t> queue;
+    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+        const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+        const int64_t first = static_cast<int64_t>(plan.nodes.size());
+        plan.trees[tree].nodes = first;
+        plan.node_start.push_back(first);
+        queue.clear();
+        queue.push_back(begin < end ? static_cast<int32_t>(begin)
+                                    : ~static_cast<int32_t>(plan.trees[tree].first_leaf));
+        for (size_t i = 0; i < queue.size(); ++i) {
+            const int32_t number = queue[i];
+            if (number < 0) {
+                plan.nodes.push_back({0, 65535, static_cast<uint32_t>(i)});
+                plan.node_leaf.push_back(
+                    static_cast<uint32_t>(~number - plan.trees[tree].first_leaf));
+                continue;
+            }
+            plan.nodes.push_back({static_cast<uint16_t>(coded[number].number), coded[number].code,
+                                  static_cast<uint32_t>(queue.size())});
+            plan.node_leaf.push_back(0);
+            queue.push_back(m.children[2 * number]);
+            queue.push_back(m.children[2 * number + 1]);
+        }
+    }
+    plan.node_start.push_back(static_cast<int64_t>(plan.nodes.size()));
     return plan;
 }
 
 int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
-    int64_t total = bytes(trees) + bytes(nodes16) + bytes(nodes32) + bytes(values32) +
-                    bytes(values64) + bytes(raw16) + bytes(raw32);
+    int64_t total = bytes(trees) + bytes(nodes) + bytes(node_leaf) + bytes(values32) +
+                    bytes(values64) + bytes(raw);
     for (const Section& section : sections) {
         total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted32) +
                  bytes(section.keys64) +

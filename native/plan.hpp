@@ -22,7 +22,7 @@ struct Machine {
     const int64_t* members;
     const int8_t* answers;
     const int8_t* outside;
-    bool negative_fractions;
+    bool negative_fractions, whole;
     const int32_t* selection;   // (n_tests,)
     const double* t;            // (n_tests,)
     const int8_t* missing;      // (n_tests,)
@@ -30,7 +30,7 @@ struct Machine {
     const int64_t* test_start;  // (n_trees + 1,)
     const int32_t* feeds;       // (n_trees,)
     bool narrow;
-    const double* V;  // (n_leaves, narrow ? 1 : n_outputs), already in the output's dtype
+    const void* V;  // (n_leaves, narrow ? 1 : n_outputs), in the sum's dtype; outlives the plan
     bool sum_single;  // sums are float32
     const double* base;
     bool base_first;
@@ -41,10 +41,11 @@ struct Machine {
     const int32_t* linear_feature;
     const double* intercept;
     const double* coefficient;
+    const double* linear_constant;
     bool linear_single;
 };
 
-enum class Kind : uint8_t { select, walk16, walk32 };
+enum class Kind : uint8_t { select, deep };
 
 struct Tree {
     Kind kind;
@@ -54,7 +55,8 @@ struct Tree {
     uint32_t n_labels;
     int64_t values;  // where its values start, n_labels for each output it has
     int64_t first_leaf;
-    int64_t place;  // SelectTree of its group, or where its nodes start
+    int64_t place;  // SelectTree of its group
+    int64_t nodes;  // where its nodes start
 };
 
 // A run of trees evaluated together over each block.
@@ -78,7 +80,10 @@ struct Section {
     std::vector<double> keys64;
     std::vector<int8_t> tables;
     std::vector<int64_t> table_of;
+    int64_t first, last;    // trees
     int64_t row_bytes = 0;  // of all planes
+    int64_t n_planes = 0;
+    bool has_select = false, has_deep = false;
     std::vector<Group> groups;
 };
 
@@ -86,7 +91,7 @@ struct Plan {
     // What is left of the machine.
     int64_t n_features = 0, n_columns = 0, n_trees = 0, n_outputs = 0, n_tests = 0;
     bool single = false, integers_single = false, narrow = true, sum_single = false;
-    bool base_first = true, negative_fractions = false;
+    bool base_first = true, negative_fractions = false, whole = false;
     double missing_value = 0, absent = 0, divisor = 1, scale = 1;
     Aggregate aggregate = Aggregate::sum;
     std::vector<double> base;
@@ -96,17 +101,18 @@ struct Plan {
     std::vector<int8_t> answers, outside;
     // The trees.
     const Kernels* kernels = nullptr;
+    const void* V = nullptr;  // the machine's own values, for few rows
     std::vector<Tree> trees;
     std::vector<Section> sections;
-    std::vector<Node16> nodes16;
-    std::vector<Node32> nodes32;
+    std::vector<WalkNode> nodes;
+    std::vector<uint32_t> node_leaf;   // the leaf, counted within its tree, that a node is
+    std::vector<int64_t> node_start;   // (n_trees + 1,)
     std::vector<float> values32;
     std::vector<double> values64;
     std::vector<int32_t> used_features;  // ascending
     bool raw_only = false;               // a column has too many thresholds to be coded
-    // One row, or few: nodes over z itself.
-    std::vector<RawNode16> raw16;
-    std::vector<RawNode32> raw32;
+    // Nodes over z itself, where raw_only.
+    std::vector<RawNode> raw;
     std::vector<int64_t> raw_start;  // (n_trees + 1,)
     std::vector<int32_t> raw_columns;  // columns that some test reads, ascending
     // Linear leaves.

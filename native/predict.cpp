@@ -86,6 +86,7 @@ public:
         m.missing_value = real("missing_value");
         m.absent = real("absent");
         m.negative_fractions = flag("negative_fractions");
+        m.whole = flag("whole");
         m.narrow = flag("narrow");
         m.sum_single = flag("sum_single");
         m.base_first = flag("base_first");
@@ -104,7 +105,13 @@ public:
         auto children = nb::cast<In<int32_t>>(parts["children"]);
         auto test_start = nb::cast<In<int64_t>>(parts["test_start"]);
         auto feeds = nb::cast<In<int32_t>>(parts["feeds"]);
-        auto V = nb::cast<In<double>>(parts["V"]);
+        In<float> V32;
+        In<double> V64;
+        if (m.sum_single)
+            V32 = nb::cast<In<float>>(parts["V"]);
+        else
+            V64 = nb::cast<In<double>>(parts["V"]);
+        V_ = parts["V"];
         auto base = nb::cast<In<double>>(parts["base"]);
         m.n_columns = static_cast<int64_t>(feature.shape(0));
         m.n_trees = static_cast<int64_t>(feeds.shape(0));
@@ -114,7 +121,7 @@ public:
         require(size(rule) == m.n_columns && size(selection) == m.n_tests &&
                     size(missing) == m.n_tests && size(children) == 2 * m.n_tests &&
                     size(test_start) == m.n_trees + 1 && size(base) == m.n_outputs &&
-                    size(V) == n_leaves * k && size(answers) == size(members) &&
+                    (m.sum_single ? size(V32) : size(V64)) == n_leaves * k && size(answers) == size(members) &&
                     size(set_start) == size(outside) + 1,
                 "the machine's arrays do not fit together");
         m.feature = feature.data();
@@ -129,17 +136,19 @@ public:
         m.children = children.data();
         m.test_start = test_start.data();
         m.feeds = feeds.data();
-        m.V = V.data();
+        m.V = m.sum_single ? static_cast<const void*>(V32.data()) : V64.data();
         m.base = base.data();
         In<int64_t> linear_start;
         In<int32_t> linear_feature;
-        In<double> intercept, coefficient;
+        In<double> intercept, coefficient, linear_constant;
         if (parts.contains("linear_start")) {
             linear_start = nb::cast<In<int64_t>>(parts["linear_start"]);
             linear_feature = nb::cast<In<int32_t>>(parts["linear_feature"]);
             intercept = nb::cast<In<double>>(parts["intercept"]);
             coefficient = nb::cast<In<double>>(parts["coefficient"]);
-            require(size(linear_start) == n_leaves + 1 && size(intercept) == n_leaves * k &&
+            linear_constant = nb::cast<In<double>>(parts["linear_constant"]);
+            m.linear_constant = linear_constant.data();
+            require(size(linear_constant) == n_leaves * k && size(linear_start) == n_leaves + 1 && size(intercept) == n_leaves * k &&
                         size(coefficient) == size(linear_feature) * k,
                     "the linear leaves do not fit together");
             m.linear_start = linear_start.data();
@@ -250,7 +259,7 @@ public:
         nb::dict found;
         nb::list trees, groups;
         for (const dm::Tree& tree : plan.trees) {
-            const char* names[] = {"select", "walk16", "walk32"};
+            const char* names[] = {"select", "deep"};
             trees.append(plan.raw_only ? "raw" : names[static_cast<int>(tree.kind)]);
         }
         int64_t tests = 0, selects = 0;
@@ -293,6 +302,7 @@ private:
             engine_->margin(source, n_threads, out);
     }
 
+    nb::object V_;  // the plan reads it where it lies
     std::unique_ptr<dm::Engine> engine_;
 };
 

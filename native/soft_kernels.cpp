@@ -73,25 +73,35 @@ inline bool reaches(const Vec<T>* P, T skip) {
 #endif
 }
 
+// z - t where either may be infinite: the same infinity is a tie.
+template <typename T>
+inline Vec<T> distance(Vec<T> z, T t) {
+    const Vec<T> d = z - t;
+    return d == d ? d : broadcast<T>(0);
+}
+
 // Gates of one test for a strip. NaN takes the missing answer; a gate of the limit is 0 or 1, so
 // that no gradient passes, for z - t may be anything there.
 template <typename T>
 inline void test_gates(const SoftTree<T>& tree, int64_t test, bool wild, const T* z, Vec<T>* left,
                        Vec<T>* right) {
     const T t = tree.t[test], slope = tree.slope[test];
-    for (int v = 0; v < kStrip; ++v)
-        gates<T>(clamp<T>((load<T>(z + v * kLanes<T>) - t) * slope), left[v], right[v]);
-    if (!wild) return;
+    if (!wild) {
+        for (int v = 0; v < kStrip; ++v)
+            gates<T>(clamp<T>((load<T>(z + v * kLanes<T>) - t) * slope), left[v], right[v]);
+        return;
+    }
     const Vec<T> zero = broadcast<T>(0), one = broadcast<T>(1);
     const Vec<T> limit = broadcast<T>(Exp<T>::limit);
-    const bool nan_right = tree.missing[test] > 0;
+    const Vec<T> missing = tree.missing[test] > 0 ? one : zero;
     for (int v = 0; v < kStrip; ++v) {
         const Vec<T> x = load<T>(z + v * kLanes<T>);
-        const Vec<T> q = clamp<T>((x - t) * slope);
+        const Vec<T> q = clamp<T>(distance<T>(x, t) * slope);
+        gates<T>(q, left[v], right[v]);
         right[v] = q >= limit ? one : (q <= -limit ? zero : right[v]);
         left[v] = q >= limit ? zero : (q <= -limit ? one : left[v]);
-        right[v] = x == x ? right[v] : (nan_right ? one : zero);
-        left[v] = x == x ? left[v] : (nan_right ? zero : one);
+        right[v] = x == x ? right[v] : missing;
+        left[v] = x == x ? left[v] : one - missing;
     }
 }
 
@@ -237,7 +247,10 @@ void ascend(const SoftTree<T>& tree, const SoftRows<T>& rows, int64_t row, const
             dq_sum += dq[v];
             own.slots[j][v] = left + right;
             Vec<T> d = load<T>(z + v * kLanes<T>) - t;
-            if (wild) d = to_left == zero ? zero : (to_right == zero ? zero : d);
+            if (wild) {
+                d = distance<T>(load<T>(z + v * kLanes<T>), t);
+                d = to_left == zero ? zero : (to_right == zero ? zero : d);
+            }
             dq_z_sum += dq[v] * d;
         }
         own.dq[j] = dq_sum;

@@ -12,8 +12,10 @@ array([5.])
 
 from __future__ import annotations
 
+from . import stream
 from .errors import (
     DecisionMachinesError,
+    InexactWarning,
     InputError,
     InvariantError,
     MissingLibraryError,
@@ -38,6 +40,7 @@ from .machine import (
 )
 from .read import convert, load
 from .run.native import engine_info
+from .stream import expr
 
 __version__ = "0.1.0"
 
@@ -46,6 +49,7 @@ __all__ = [
     "Columns",
     "DecisionMachine",
     "DecisionMachinesError",
+    "InexactWarning",
     "InputError",
     "InvariantError",
     "LinearLeaves",
@@ -63,7 +67,9 @@ __all__ = [
     "engine_info",
     "exit_is_unique",
     "explain_mismatch",
+    "expr",
     "figure_one",
     "load",
+    "stream",
     "tree_of_templates",
 ]

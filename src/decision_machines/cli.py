@@ -1,6 +1,7 @@
 """The `dm` command.
 
-Exit codes: 0 done; 1 the answer is no (not equal); 2 the call or its input is wrong.
+Exit codes: 0 done; 1 the answer is no (not equal); 2 the call or its input is wrong; 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from .commands.bench import bench
+from .commands.predict import predict
 from .errors import DecisionMachinesError
 
 app = typer.Typer(
@@ -81,18 +85,17 @@ def verify(
     from .explain import certify, explain_mismatch
     from .read import convert
     from .read.originals import open_original
-    from .run.files import read_matrix
+    from .run.files import read_table
 
     original = open_original(model, trust=trust)
     machine = convert(original)
+    rows = None if data is None else read_table(data)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("probing trees", total=machine.n_trees)
         certificate = certify(
-            machine, original, progress=lambda done, total: bar.update(task, completed=done)
+            machine, original, rows, progress=lambda done, total: bar.update(task, completed=done)
         )
-    report = None
-    if data is not None:
-        report = explain_mismatch(machine, original, read_matrix(data, machine))
+    report = None if rows is None else explain_mismatch(machine, original, rows)
     holds = certificate.holds and not report
     if as_json:
         found = {**vars(certificate), "holds": holds}
@@ -103,10 +106,14 @@ def verify(
             found["rows that differ"] = report.rows.tolist()
         typer.echo(json.dumps(found, default=str))
     else:
-        console.print(str(certificate), style="green" if certificate else "red", highlight=False)
+        console.print(Text(str(certificate), "green" if certificate else "red"), soft_wrap=True)
         if report is not None:
-            console.print(str(report), style="red" if report else "green", highlight=False)
+            console.print(Text(str(report), "red" if report else "green"), soft_wrap=True)
     raise typer.Exit(0 if holds else 1)
+
+
+app.command()(predict)
+app.command()(bench)
 
 
 def _cell(name: str, value: Any) -> str:
@@ -134,7 +141,7 @@ def main() -> None:
     try:
         app()
     except DecisionMachinesError as error:
-        Console(stderr=True).print(f"[bold red]error[/] {error}", highlight=False, markup=True)
+        Console(stderr=True).print(Text.assemble(("error ", "bold red"), str(error)))
         sys.exit(2)
 
 

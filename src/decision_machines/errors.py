@@ -50,3 +50,7 @@ class UnsupportedModelError(DecisionMachinesError, TypeError):
 
 class MissingLibraryError(DecisionMachinesError, ImportError):
     """An optional library is not installed; the message names the extra that brings it."""
+
+
+class InexactWarning(UserWarning):
+    """A written model may differ from its machine in the last digits; the message says why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import struct
@@ -159,11 +160,11 @@ def test_damaged_fields_are_refused_or_read(kind, data):
             if what == "delete":
                 del holder[path[-1]]
             elif what == "double" and isinstance(holder, list):
-                holder.insert(path[-1], holder[path[-1]])
+                holder.insert(path[-1], copy.deepcopy(holder[path[-1]]))
             elif what == "shift" and isinstance(holder[path[-1]], (int, float)):
                 holder[path[-1]] += data.draw(st.integers(-3, 3))
             else:
-                holder[path[-1]] = data.draw(ODD)
+                holder[path[-1]] = copy.deepcopy(data.draw(ODD))
         except (KeyError, IndexError, TypeError):
             continue  # an earlier edit took the place away
     survives(json.dumps(document).encode())

@@ -294,6 +294,14 @@ def test_endless_slopes_walk_as_the_machine_does():
         assert abs(float(found[0]) - total) < 1e-12
 
 
+def test_the_same_infinity_is_a_tie(target):
+    structure = forest([2], n=1)
+    z, V = torch.tensor([[np.inf], [1.0]]), torch.tensor([[1.0], [3.0]])
+    t, slope = torch.tensor([np.inf]), torch.tensor([5.0])
+    out = soft_tree_sum_native(structure, z, t, slope, V)
+    assert out.tolist() == [[2.0], [1.0]]
+
+
 def test_missing_columns_pass_no_gradient():
     structure = forest([12], n=2, seed=16)
     z, t, slope, V = numbers(structure, 50, torch.float64, seed=17, nan=0.3)

@@ -54,6 +54,8 @@ class Certificate:
     """Of these, tests that every input which reaches them answers alike."""
     unreachable: int
     """Tests that no input reaches: their path contradicts itself."""
+    unknown: int
+    """Tests on labels that the model keeps no text of: give rows that hold them."""
     probes: int
     compared: str
     """What the library let us compare: leaves, values, margins."""
@@ -80,6 +82,11 @@ class Certificate:
             )
         if self.unreachable:
             lines.append(f"  {self.unreachable} tests are reached by no input")
+        if self.unknown:
+            lines.append(
+                f"  {self.unknown} tests ask for labels that the model does not keep; "
+                "give rows that hold them"
+            )
         if self.first_disagreement is not None:
             lines.append(f"  first disagreement: {self.first_disagreement}")
             lines.append(f"  at x = {self.first_disagreement.x.tolist()}")
@@ -87,7 +94,11 @@ class Certificate:
 
 
 def certify(
-    machine: DecisionMachine, model: Any, *, progress: Callable[[int, int], None] | None = None
+    machine: DecisionMachine,
+    model: Any,
+    X: Any = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Certificate:
     """Prove by probes that `machine` and `model` route every input alike.
 
@@ -104,6 +115,9 @@ def certify(
         What `dm.convert(model)` gave, or any machine.
     model
         The fitted object that it should equal.
+    X
+        Rows to compare besides the probes. A model that keeps only hashes of its labels
+        (CatBoost) can be asked about the labels of these rows alone.
     progress
         Called with (trees done, trees).
 
@@ -125,19 +139,29 @@ def certify(
             f"the machine has {machine.n_trees} trees, the model {oracle.n_trees}",
             "compare a machine with the model that it was converted from",
         )
-    proven = one_sided = unreachable = probes = 0
+    proven = one_sided = unreachable = unknown = probes = 0
+    given = None if X is None else machine.features(X, dtype=np.float64)
+    if given is not None and not oracle.keeps_labels:
+        oracle.learn_labels(X, given)
     first: Disagreement | None = None
     whole: list[np.ndarray] = []
     per_tree = max(1, WHOLE_ROWS // max(machine.n_trees, 1))
     for tree in range(machine.n_trees):
-        found = probe_tree(machine, tree, oracle.takes_infinity, oracle.takes_nan)
+        found = probe_tree(
+            machine,
+            tree,
+            takes_infinity=oracle.takes_infinity,
+            takes_nan=oracle.takes_nan,
+            codes=oracle.codes,
+        )
         wrong = _compare_tree(oracle, tree, found.X)
-        n_reached = int(np.count_nonzero(found.reached))
+        n_reached = int(np.count_nonzero(found.reached & ~found.unknown))
         probes += len(found.X)
-        unreachable += len(found.reached) - n_reached
+        unknown += int(np.count_nonzero(found.unknown))
+        unreachable += int(np.count_nonzero(~found.reached & ~found.unknown))
         if wrong is None:
             proven += n_reached
-            one_sided += int(np.count_nonzero(found.reached & ~found.both_sides))
+            one_sided += int(np.count_nonzero(found.reached & ~found.both_sides & ~found.unknown))
         else:
             row, what, ours, theirs = wrong
             failed = np.unique(found.test[row])
@@ -150,6 +174,8 @@ def certify(
         whole.append(found.X[::step])
         if progress is not None:
             progress(tree + 1, machine.n_trees)
+    if given is not None:
+        whole.append(given)
     rows = np.concatenate(whole) if whole else np.zeros((1, machine.n_features))
     if first is None:
         first = _compare_whole(oracle, rows)
@@ -160,6 +186,7 @@ def certify(
         proven,
         one_sided,
         unreachable,
+        unknown,
         probes,
         oracle.compared,
         first,

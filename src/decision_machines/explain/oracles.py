@@ -25,14 +25,39 @@ class Oracle:
 
     takes_infinity: ClassVar[bool] = True
     takes_nan: bool = True
+    takes_no_label: ClassVar[bool] = True
+    """Whether a feature known by labels may have none."""
+    keeps_labels: ClassVar[bool] = True
+    """Whether the model keeps the labels themselves, and not only their hashes."""
     one_tree_at_a_time: ClassVar[bool] = True
     """Where not, every probe goes through the whole model."""
     compared: ClassVar[str] = "leaves and margins"
 
     def __init__(self, model: Any, machine: DecisionMachine) -> None:
         self.model = model
-        self.labels = machine.columns.categories
+        self.labels: dict[int, dict[int, Any]] = {
+            feature: dict(enumerate(labels)) if self.keeps_labels else {}
+            for feature, labels in machine.columns.categories.items()
+        }
         self.machine = reads_codes(machine)
+
+    def learn_labels(self, X: Any, codes: Float[np.ndarray, "m n"]) -> None:
+        """Take the labels of X, whose codes are known, where the model does not keep them."""
+        table = X.to_pandas() if hasattr(X, "to_pandas") else X
+        names = self.machine.columns.names
+        if hasattr(table, "columns") and names is not None:
+            table = table[list(names)]
+        rows = np.asarray(table, object)
+        for feature, known in self.labels.items():
+            for code, label in zip(codes[:, feature].tolist(), rows[:, feature], strict=True):
+                if code >= 0:
+                    known.setdefault(int(code), label)
+
+    @property
+    def codes(self) -> dict[int, list[float]]:
+        """For each feature known by labels, the codes that the model can be asked about."""
+        none = [float("nan")] if self.takes_no_label and self.takes_nan else []
+        return {f: [-1.0, *map(float, known), *none] for f, known in self.labels.items()}
 
     @property
     def n_trees(self) -> int | None:
@@ -74,7 +99,7 @@ def reads_codes(machine: DecisionMachine) -> DecisionMachine:
 UNSEEN = "a label that no training row had"
 
 
-def labels_of(codes: Float[np.ndarray, "m"], labels: tuple) -> list:
+def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list:
     """The labels that codes stand for; None for NaN."""
     return [None if code != code else labels[int(code)] if code >= 0 else UNSEEN for code in codes]
 

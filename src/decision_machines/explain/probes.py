@@ -38,15 +38,27 @@ class Probes:
     """Whether any input reaches each test of the tree."""
     both_sides: Bool[np.ndarray, "J"]
     """Whether inputs that reach the test leave it on both sides."""
+    unknown: Bool[np.ndarray, "J"]
+    """Tests on labels that the model does not keep, and tests that only such labels reach."""
 
 
 def probe_tree(
-    machine: DecisionMachine, tree: int, takes_infinity: bool = True, takes_nan: bool = True
+    machine: DecisionMachine,
+    tree: int,
+    *,
+    takes_infinity: bool = True,
+    takes_nan: bool = True,
+    codes: dict[int, list[float]] | None = None,
 ) -> Probes:
     """Rows that reach every reachable test of one tree, on both sides of its boundary.
 
-    The rows hold codes where the machine knows a feature by its labels: a position among them,
-    -1 for a label of no training row, or NaN for none.
+    Parameters
+    ----------
+    takes_infinity, takes_nan
+        Whether the model can be given these.
+    codes
+        For features that the machine knows by labels: the codes (positions of labels, -1 for one
+        of no training row, NaN for none) that the model can be asked about.
     """
     if machine.is_oblique:
         raise UnsupportedModelError(
@@ -54,11 +66,13 @@ def probe_tree(
             "its tests are oblique",
             "certify machines whose tests read one column",
         )
-    walker = _Walker(machine, tree, takes_infinity, takes_nan)
+    walker = _Walker(machine, tree, takes_infinity, takes_nan, codes or {})
     walker.walk()
     n = machine.n_features
     X = np.array(walker.rows).reshape(-1, n)
-    return Probes(X, np.array(walker.tests, int), walker.reached, walker.both_sides)
+    return Probes(
+        X, np.array(walker.tests, int), walker.reached, walker.both_sides, walker.unknown()
+    )
 
 
 @dataclass
@@ -67,6 +81,7 @@ class _Walker:
     tree: int
     takes_infinity: bool
     takes_nan: bool
+    codes: dict[int, list[float]]
     rows: list = field(default_factory=list)
     tests: list = field(default_factory=list)
 
@@ -94,19 +109,21 @@ class _Walker:
 
     def walk(self) -> None:
         """Down the tree with a row that reaches the present test and the answers given above it."""
-        n = self.machine.n_features
+        start = [
+            -1.0 if feature in self.codes else 0.0 for feature in range(self.machine.n_features)
+        ]
         if not self.children:
-            self.rows.append([0.0] * n)
+            self.rows.append(start)
             self.tests.append(-1)
             return
-        stack = [(0, [0.0] * n, {})]
+        stack: list[tuple[int, list[float], dict[int, list]]] = [(0, start, {})]
         while stack:
             j, row, above = stack.pop()
             self.reached[j] = True
             feature = self.feature[j]
             path = above.get(feature, [])
             values = self.probe_values(j)
-            seen = {-1: None, 1: None}
+            seen: dict[int, float | None] = {-1: None, 1: None}
             now = row[feature]
             for x in [now, *values]:
                 if not self._reaches(path, x):
@@ -124,12 +141,25 @@ class _Walker:
                     seen[side] = self._search(path, j, side)
             self.both_sides[j] = seen[-1] is not None and seen[1] is not None
             for side, child in zip((-1, 1), self.children[j], strict=True):
-                if child >= 0 and seen[side] is not None:
+                x_below = seen[side]
+                if child >= 0 and x_below is not None:
                     below = list(row)
-                    below[feature] = seen[side]
+                    below[feature] = x_below
                     stack.append(
                         (child - self.first, below, {**above, feature: [*path, (j, side)]})
                     )
+
+    def unknown(self) -> np.ndarray:
+        """Tests whose sets hold codes that cannot be asked about, and what they cut off."""
+        found = np.zeros(len(self.children), bool)
+        for j, feature in enumerate(self.feature):
+            if feature in self.codes and self.rule[j] == Rule.MEMBER:
+                members = self.sets[self.column[j]].members
+                found[j] |= not set(members) <= set(self.codes[feature])
+            for child in self.children[j]:
+                if child >= 0 and found[j] and not self.reached[child - self.first]:
+                    found[child - self.first] = True
+        return found
 
     def _reaches(self, path: list, x: float) -> bool:
         return all(self.answer(j, x) == side for j, side in path)
@@ -162,11 +192,10 @@ class _Walker:
 
     def probe_values(self, j: int) -> list[float]:
         """What test j is probed with, among the values that the model can be given."""
-        labels = self.machine.columns.categories.get(self.feature[j])
         values = self._values(j)
-        if labels is not None:
-            codes = {*map(float, range(len(labels))), -1.0}
-            values = [x for x in [*values, -1.0] if x != x or x in codes]
+        if self.feature[j] in self.codes:
+            codes = self.codes[self.feature[j]]
+            values = [x for x in values if x in codes] + [x for x in codes if not x >= 0]
         if not self.takes_nan:
             values = [x for x in values if x == x]
         return values if self.takes_infinity else [x for x in values if not np.isinf(x)]
@@ -198,11 +227,13 @@ class _SetTable:
         self.answers = dict(zip(self.members, sets.answer[span].tolist(), strict=True))
         self.outside = int(sets.outside[which])
         self.lowest = -1.0 if sets.negative_fractions else 0.0
+        self.whole = sets.whole
 
     def __call__(self, x: float) -> float:
         if x != x:
             return x
         is_category = (x > self.lowest or x == 0.0) and x < 2.0**31
+        is_category = is_category and not (self.whole and x != int(x))
         answer = self.answers.get(int(x), self.outside) if is_category else self.outside
         return {-1: 0.0, 1: 1.0, 0: float("nan")}[answer]
 

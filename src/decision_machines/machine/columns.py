@@ -28,7 +28,7 @@ class Rule(enum.IntEnum):
     NAN_AS_ZERO = 1
     """z = 0 where x is NaN."""
     ZERO_AS_NAN = 2
-    """z = NaN where |x| is at most 1e-35 (as a float32)."""
+    """z = NaN where x is within 1e-35 (as a float32) of zero."""
     MEMBER = 3
     """z = 0, 1 or NaN by looking the category int(x) up in the column's set."""
 

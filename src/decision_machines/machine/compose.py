@@ -151,10 +151,10 @@ def _join_columns(machines: list[DecisionMachine]) -> tuple[Columns, list[np.nda
     """The columns of all machines, equal ones once, and where each machine's columns are there."""
     parts = [m.columns for m in machines]
     sets = [c.sets for c in parts if c.sets is not None]
-    if any(s.negative_fractions != sets[0].negative_fractions for s in sets):
+    if len({(s.negative_fractions, s.whole) for s in sets}) > 1:
         raise InputError(
             "summing machines",
-            "some read -0.5 as category 0 and others as no category",
+            "some read -0.5 or 1.5 as a category and others as no category",
             "sum machines of one library",
         )
     place: dict[tuple, int] = {}
@@ -170,6 +170,7 @@ def _join_columns(machines: list[DecisionMachine]) -> tuple[Columns, list[np.nda
             np.concatenate([answer for _, answer, _ in members]),
             np.array([outside for _, _, outside in members]),
             sets[0].negative_fractions,
+            sets[0].whole,
         )
     columns = replace(
         parts[0],

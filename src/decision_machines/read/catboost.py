@@ -108,7 +108,7 @@ class _Tests:
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        flats = [f.flat for f in (*parts.floats, *parts.cats)]
+        flats = [f.flat for f in parts.features]
         self.n_features = max(flats, default=-1) + 1
         n_borders = [len(f.borders) for f in parts.floats]
         n_values = [len(f.values) for f in parts.cats]
@@ -165,7 +165,7 @@ class _Tests:
         rule = np.repeat([Rule.VALUE, Rule.MEMBER], [self.n_features, n_members])
         sets = CategorySets(
             np.arange(n_members + 1),
-            [i for _, i in values],
+            np.array([i for _, i in values], np.int64),
             np.ones(n_members),
             -np.ones(n_members),
         )
@@ -216,7 +216,7 @@ def _check_numbers(parts: Parts, doing: str) -> None:
 
 def _feature_names(parts: Parts, doing: str) -> dict[int, str]:
     """The name of every column of the data; its number where it has none."""
-    features = [*parts.floats, *parts.cats]
+    features = parts.features
     flats = [f.flat for f in features]
     if len(set(flats)) < len(flats) or any(not 0 <= flat < MOST_FEATURES for flat in flats):
         refuse(doing, "two features that claim one column, or an impossible column")

@@ -181,11 +181,14 @@ class _Reader:
 
     def free_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict]]:
         """Nested trees of any shape, unnested with a stack: nodes in preorder, leaves in order."""
-        left, right, inner, rows, values, tests = [], [], [], [], [], []
+        left: list[int] = []
+        right: list[int] = []
+        values: list[Any] = []
+        inner, rows, tests = [], [], []
         start, first_row = [0], []
         for i, tree in enumerate(trees):
             first_row.append(len(values))
-            stack = [(tree, None, 0)]
+            stack: list[tuple[Any, list[int] | None, int]] = [(tree, None, 0)]
             while stack:
                 value, side, parent = stack.pop()
                 node = self.mapping(value, f"a node of tree {i}")
@@ -250,7 +253,7 @@ class _Reader:
                 if isinstance(border, (int, float)) and abs(border) < 1e300:
                     with np.errstate(over="ignore"):
                         border = float(np.float32(border))
-                said = ("FloatFeature", test.get("float_feature_index"), border)
+                said: tuple = ("FloatFeature", test.get("float_feature_index"), border)
             else:
                 value = test.get("value")
                 value = self.hash(value) if isinstance(value, int) else value

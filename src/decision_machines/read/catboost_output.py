@@ -124,7 +124,7 @@ def _is_count(count: Any) -> bool:
 
 def _typed(names: list, label_type: Any, doing: str) -> np.ndarray:
     dtype = LABEL_TYPES.get(label_type) if isinstance(label_type, str) else None
-    wanted = {np.str_: str, np.bool_: bool}.get(dtype, (int, float))
+    wanted: Any = {np.str_: str, np.bool_: bool}.get(dtype or object, (int, float))
     if dtype is None or not all(isinstance(name, wanted) for name in names):
         refuse(doing, f"labels {str(names)[:60]} of the type {label_type!r}")
     try:

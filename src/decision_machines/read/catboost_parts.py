@@ -79,6 +79,10 @@ class Parts:
     texts: Mapping[int, str] = field(default_factory=dict)
     """Hash → text, for the labels whose text the file keeps."""
 
+    @property
+    def features(self) -> list[FloatFeature | CatFeature]:
+        return [*self.floats, *self.cats]
+
 
 def refuse(doing: str, found: str) -> NoReturn:
     """Say that the file is broken."""

@@ -107,7 +107,7 @@ def join(
         The lengths that the lists must have; None where any will do.
     """
     name = name or f"trees[].{key}"
-    parts = [item.get(key) for item in objects]
+    parts: list[Any] = [item.get(key) for item in objects]
     for i, part in enumerate(parts):
         if not isinstance(part, (list, np.ndarray)):
             place = name.replace("[]", f"[{i}]")

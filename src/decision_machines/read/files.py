@@ -31,6 +31,7 @@ class Format(NamedTuple):
 
 
 FORMATS = (
+    Format("decision machine (.dm)", "dm_file", "looks_like_dm", "read_dm_bytes"),
     Format("skops", "skops", "looks_like_skops", "read_skops_bytes"),
     Format("pickle or joblib", "pickles", "looks_like_pickle", "refuse_pickle"),
     Format("CatBoost", "catboost", "looks_like_catboost", "read_catboost_bytes"),

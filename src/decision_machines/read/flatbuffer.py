@@ -8,7 +8,7 @@ offsets relative to where the offset itself is stored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -105,5 +105,5 @@ class Table:
             self._refuse(f"an offset points to byte {at} of {len(self.data)}")
         return np.frombuffer(self.data, dtype, 1, at)[0].item()
 
-    def _refuse(self, found: str) -> Any:
+    def _refuse(self, found: str) -> NoReturn:
         raise ModelFormatError(self.doing, found, "check that the model file is whole and unedited")

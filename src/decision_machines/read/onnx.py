@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import MissingLibraryError, UnsupportedModelError
 from ..machine import Columns, DecisionMachine, Output, Trees, layout
 from .onnx_expand import expand
-from .onnx_graph import Features, Found, trace
+from .onnx_graph import Found, trace
 from .onnx_scores import Scores, check_certain, classifier, ensemble_5, gather, regressor
 from .onnx_steps import program
 from .onnx_trees import as_tests, read_nodes, read_nodes_5
@@ -115,7 +115,7 @@ def _machine(found: Found, source: str, doing: str) -> DecisionMachine:
         link_params=program([*((step, ()) for step in scores.steps), *found.steps]),
         decision=found.decision or scores.decision,
         decision_params=() if found.decision else scores.decision_params,
-        classes=_classes(found, scores),
+        classes=_classes(found, scores, doing),
         groups=None,
     )
     return DecisionMachine(
@@ -135,15 +135,15 @@ def _machine(found: Found, source: str, doing: str) -> DecisionMachine:
         trees=Trees(
             laid.test_start,
             leaves.feeds,
-            test_ids=np.clip(graph_names(graph, tested), -1, 2**31 - 1),
-            leaf_ids=np.clip(graph_names(graph, exits), -1, 2**31 - 1),
+            test_ids=_names(graph, tested),
+            leaf_ids=_names(graph, exits),
         ),
         output=output,
         source=source,
     )
 
 
-def graph_names(graph: Any, nodes: np.ndarray) -> np.ndarray:
+def _names(graph: Any, nodes: np.ndarray) -> np.ndarray:
     """What the operator calls these nodes; tests added on the way have no name."""
     names = np.concatenate([graph.name, np.full(1, -1)])
     return names[np.minimum(nodes, len(graph.name))]
@@ -164,13 +164,10 @@ def _scores(attributes: Attributes, operator: str, dtype: Any) -> Scores:
     return regressor(attributes, attributes.integer("n_targets", 1), dtype)
 
 
-def _classes(found: Found, scores: Scores) -> tuple[np.ndarray, ...] | None:
+def _classes(found: Found, scores: Scores, doing: str) -> tuple[np.ndarray, ...] | None:
     labels = found.labels if found.labels is not None else scores.labels
     if labels is None:
         return None
     if len(labels) != scores.n_columns:
-        refuse("reading an ONNX model", f"{len(labels)} labels for {scores.n_columns} scores")
+        refuse(doing, f"{len(labels)} labels for {scores.n_columns} scores")
     return (labels,)
-
-
-__all__ = ["Features", "looks_like_onnx", "read_onnx", "read_onnx_bytes"]

@@ -85,10 +85,6 @@ def gather(graph: Graph, leaves: np.ndarray, tree_start: np.ndarray, scores: Sco
     output, weight = output[which], graph.weight[which]
     if scores.k == 1 and np.any(counts != 1):
         refuse(doing, f"a leaf with {counts[counts != 1][0]} weights for the one output")
-    if len(np.unique(row * scores.k + output)) < len(row):
-        raise UnsupportedModelError(
-            doing, "a leaf with two weights for one output", "add the two weights up"
-        )
     firsts = tree_start[:-1]
     positive = np.zeros(len(leaves), bool)
     positive[row[weight > 0]] = True
@@ -104,6 +100,10 @@ def gather(graph: Graph, leaves: np.ndarray, tree_start: np.ndarray, scores: Sco
     V[row, output] = weight
     has = np.zeros(V.shape, bool)
     has[row, output] = True
+    if np.count_nonzero(has) < len(row):
+        raise UnsupportedModelError(
+            doing, "a leaf with two weights for one output", "add the two weights up"
+        )
     always = np.any(_all_of_tree(has, firsts), axis=0)
     if scores.aggregate in ("MIN", "MAX") and not np.all(always):
         raise UnsupportedModelError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 STEPS = (
     "single", "double", "logistic", "softmax", "softmax_zero", "probit", "complement", "opposite",
     "beside_zero", "normalize", "add", "subtract", "subtract_from", "multiply", "divide",
-    "divide_into", "negate", "exp", "sigmoid", "softmax_operator",
+    "divide_into", "negate", "exp", "sigmoid",
 )  # fmt: skip
 """The steps in the order of `run.onnx_links.STEPS`, which this room does not import."""
 

@@ -99,20 +99,25 @@ class _Finder:
     """Positions of nodes by the numbers of their tree and their own."""
 
     def __init__(self, trees: np.ndarray, names: np.ndarray, doing: str) -> None:
-        self.order = np.lexsort((names, trees))
-        self.keys = np.rec.fromarrays([trees[self.order], names[self.order]])
         self.doing = doing
+        keys = self._keys(trees, names, "nodes_nodeids")
+        self.order = np.argsort(keys, kind="stable")
+        self.keys = keys[self.order]
         if np.any(self.keys[1:] == self.keys[:-1]):
             refuse(doing, "two nodes of one tree have the same number")
 
+    def _keys(self, trees: np.ndarray, names: np.ndarray, what: str) -> np.ndarray:
+        both = np.concatenate([trees, names])
+        if np.any((both < 0) | (both >= 1 << 31)):
+            refuse(self.doing, f"{what} holds a number that is no tree's or node's")
+        return trees << 31 | names
+
     def __call__(self, trees: np.ndarray, names: np.ndarray, what: str) -> np.ndarray:
-        if not len(trees):
+        wanted = self._keys(trees, names, what)
+        if not len(wanted):
             return np.empty(0, np.int64)
-        if not len(self.keys):
-            refuse(self.doing, f"{what} names nodes where there are none")
-        wanted = np.rec.fromarrays([trees, names])
-        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        wrong = self.keys[at] != wanted
+        at = np.minimum(np.searchsorted(self.keys, wanted), max(len(self.keys) - 1, 0))
+        wrong = self.keys[at] != wanted if len(self.keys) else np.ones(len(wanted), bool)
         if np.any(wrong):
             i = int(np.argmax(wrong))
             refuse(self.doing, f"{what} names node {names[i]} of tree {trees[i]}, which is absent")
@@ -361,7 +366,7 @@ def _chains(graph: Graph, chains: dict[int, list[float]]) -> Graph:
     if not rows:
         return graph
     places, *columns = zip(*rows, strict=True)
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for key, column in zip(
         ("mode", "feature", "value", "yes", "no", "nan_is_yes", "name"), columns, strict=True
     ):

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DecisionMachinesError, MissingLibraryError, ModelFormatError
+from ..errors import DecisionMachinesError, InputError, MissingLibraryError, ModelFormatError
 from ..machine import DecisionMachine
 from .files import FORMATS, read_file
 
@@ -28,6 +28,12 @@ def open_original(path: str | os.PathLike, *, trust: bool = False) -> Any:
         return found
     data = Path(path).read_bytes()
     kind = next(kind for kind in FORMATS if kind.knows(data))
+    if kind.module not in OPENERS:
+        raise InputError(
+            f"opening {path} as its own library does",
+            f"it is a {kind.name}: this library is its own",
+            "give the model file that the machine was converted from",
+        )
     package, opener = OPENERS[kind.module]
     try:
         library = importlib.import_module(package)
@@ -56,7 +62,7 @@ def _xgboost(xgboost: Any, data: bytes) -> Any:
 
 
 def _lightgbm(lightgbm: Any, data: bytes) -> Any:
-    return lightgbm.Booster(model_str=data.decode(), params={"verbose": -1})
+    return lightgbm.Booster(model_str=data.decode())
 
 
 def _catboost(catboost: Any, data: bytes) -> Any:

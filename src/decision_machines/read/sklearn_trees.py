@@ -110,7 +110,9 @@ def assemble(
     parts: dict[str, list[np.ndarray]] = {name: [] for name in _PARTS}
     n_tests = [0]
     for i, tree in enumerate(trees):
-        found = layout(tree.children_left, tree.children_right, [0, tree.node_count], doing)
+        found = layout(
+            tree.children_left, tree.children_right, np.array([0, tree.node_count]), doing
+        )
         tests, leaves = found.tests, found.leaves
         children = found.children
         first_leaf = n_tests[-1] + i
@@ -142,7 +144,7 @@ def assemble(
     )
 
 
-_PARTS = {
+_PARTS: dict[str, np.ndarray] = {
     "children": np.empty((0, 2), np.int32),
     "selection": np.empty(0, np.int32),
     "t": np.empty(0, np.float32),

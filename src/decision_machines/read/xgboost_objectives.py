@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _native
 from ..machine import Output
 
 if TYPE_CHECKING:
@@ -25,26 +25,14 @@ def _same(score: np.float32) -> np.float32:
 
 def _log(score: np.float32) -> float:
     """log in float32, by the C library that XGBoost itself calls, to agree in the last bit."""
-    if not score > 0:
-        return -math.inf if score == 0 else math.nan
-    return _logf(float(score)) if _logf is not None else math.log(score)
+    found = np.array([score], np.float32)
+    _native.libm("log", found)
+    return float(found[0])
 
 
 def _logit(score: np.float32) -> float:
     one = np.float32(1)
     return -_log(one / score - one) if 0 < score < 1 else math.nan
-
-
-def _c_logf() -> Callable[[float], float] | None:
-    try:
-        logf = ctypes.CDLL(None).logf
-    except (OSError, AttributeError, TypeError):  # no such symbol, or Windows
-        return None
-    logf.restype, logf.argtypes = ctypes.c_float, [ctypes.c_float]
-    return logf
-
-
-_logf = _c_logf()
 
 
 @dataclass(frozen=True)

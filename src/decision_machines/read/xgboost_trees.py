@@ -157,7 +157,8 @@ def read_forest(
     if width == 1:
         V = value(condition[found.leaves], tree_of_leaf)[:, None]
     else:
-        V, feeds = _vectors(trees, found, tree_of_leaf, right, width, get, at), None
+        V = _vectors(trees, found, tree_of_leaf, right, width, get, at)
+        feeds = None  # type: ignore[assignment]
     at.refuse(found.leaves[~np.all(np.isfinite(V), axis=1)], "a leaf value that is not finite")
     return Forest(
         columns=Columns(

@@ -23,8 +23,8 @@ V (L, k), or (L, 1) where each tree feeds one output
 
 All four may ask for gradients, in float32 or float64 (the widest given is used; bfloat16 and
 float16 are computed in float32). On infinite and huge inputs a gate is 0 or 1 and passes no
-gradient: outputs and gradients are finite where V and the incoming gradient are. With `slope`
-infinite a test is hard.
+gradient: outputs and gradients are finite where V and the incoming gradient are. z and t of the
+same infinity are a tie, q = 0. With `slope` infinite a test is hard, and a tie goes left.
 
 Threads share blocks of rows whose sums are added in a fixed order: the answer has the same bits
 whatever `n_threads` is. `skip` > 0 stops rows at a test that all of a strip (a few vectors of

@@ -64,24 +64,39 @@ def predict(
     machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
 ):
     """Labels or values; see `DecisionMachine.predict`."""
-    found = margin(machine, X, n_threads=n_threads, engine=engine)
+    return decide(machine, margin(machine, X, n_threads=n_threads, engine=engine))
+
+
+def decide(machine: DecisionMachine, margins: np.ndarray):
+    """What `predict` makes of margins."""
     output = machine.output
-    decide = _named(DECISIONS, "decision", output.decision)
-    return decide(output, found, respond(machine, found), *output.decision_params)
+    decision = _named(DECISIONS, "decision", output.decision)
+    return decision(output, margins, respond(machine, margins), *output.decision_params)
 
 
 def predict_proba(
     machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
 ):
     """Probabilities of the classes; see `DecisionMachine.predict_proba`."""
-    output = machine.output
-    if output.classes is None:
+    check_classes(machine)
+    return probabilities(machine, margin(machine, X, n_threads=n_threads, engine=engine))
+
+
+def check_classes(machine: DecisionMachine) -> None:
+    """Refuse a machine that has no classes to give probabilities of."""
+    if machine.output.classes is None:
         raise InputError(
             "predicting probabilities",
             f"the machine ({machine.source or 'of unknown source'}) has no classes",
             "use predict or margin",
         )
-    answer = respond(machine, margin(machine, X, n_threads=n_threads, engine=engine))
+
+
+def probabilities(machine: DecisionMachine, margins: np.ndarray):
+    """What `predict_proba` makes of margins."""
+    output = machine.output
+    assert output.classes is not None
+    answer = respond(machine, margins)
     if len(output.classes) > 1:
         return [answer[:, a:b] for a, b in zip(output.groups, output.groups[1:], strict=False)]
     if answer.shape[1] == 1 and len(output.classes[0]) == 2:

@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 
     from ..machine import Output
 
+    Margin = Float[np.ndarray, "m k"]
+    Answer = Float[np.ndarray, "m r"]
 
-def response(
-    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
-) -> Any:
+
+def response(output: Output, margin: Margin, answer: Answer) -> Any:
     """The response itself."""
     return answer[:, 0] if output.squeeze and answer.shape[1] == 1 else answer
 
 
-def argmax(
-    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
-) -> Any:
+def argmax(output: Output, margin: Margin, answer: Answer) -> Any:
     """The label of the largest response, the first where several are equal; a column per target."""
     assert output.classes is not None
     found = [
@@ -35,8 +34,8 @@ def argmax(
 
 def above(
     output: Output,
-    margin: Float[np.ndarray, "m k"],
-    answer: Float[np.ndarray, "m r"],
+    margin: Margin,
+    answer: Answer,
     threshold: float = 0.5,
 ) -> Any:
     """The second label where the one response is above the threshold."""
@@ -44,9 +43,7 @@ def above(
     return output.classes[0][(answer[:, 0] > threshold).astype(np.intp)]
 
 
-def argmax_margin(
-    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
-) -> Any:
+def argmax_margin(output: Output, margin: Margin, answer: Answer) -> Any:
     """The label of the largest margin: two margins may differ where their responses are equal."""
     assert output.classes is not None
     found = output.classes[0][np.argmax(margin, axis=1)]
@@ -55,8 +52,8 @@ def argmax_margin(
 
 def margin_above(
     output: Output,
-    margin: Float[np.ndarray, "m k"],
-    answer: Float[np.ndarray, "m r"],
+    margin: Margin,
+    answer: Answer,
     threshold: float = 0.0,
 ) -> Any:
     """The second label where the one margin is above the threshold."""
@@ -66,8 +63,8 @@ def margin_above(
 
 def second_margin_above(
     output: Output,
-    margin: Float[np.ndarray, "m k"],
-    answer: Float[np.ndarray, "m r"],
+    margin: Margin,
+    answer: Answer,
     threshold: float = 0.0,
     plain: float = 0.0,
 ) -> Any:
@@ -79,8 +76,8 @@ def second_margin_above(
 
 def margin_at_least(
     output: Output,
-    margin: Float[np.ndarray, "m k"],
-    answer: Float[np.ndarray, "m r"],
+    margin: Margin,
+    answer: Answer,
     threshold: float = 0.0,
 ) -> Any:
     """The second label where the one margin is not below the threshold."""
@@ -90,25 +87,23 @@ def margin_at_least(
 
 def inlier(
     output: Output,
-    margin: Float[np.ndarray, "m k"],
-    answer: Float[np.ndarray, "m r"],
+    margin: Margin,
+    answer: Answer,
     offset: float = 0.0,
 ) -> Any:
     """-1 where the response is below the offset, else +1."""
     return np.where(answer[:, 0] - offset < 0, -1, 1)
 
 
-def margin(
-    output: Output, margin: Float[np.ndarray, "m k"], answer: Float[np.ndarray, "m r"]
-) -> Any:
+def margin(output: Output, margin: Margin, answer: Answer) -> Any:
     """The margin itself, whatever the link."""
     return margin[:, 0] if output.squeeze and margin.shape[1] == 1 else margin
 
 
 def each_margin_above(
     output: Output,
-    margin: Float[np.ndarray, "m k"],
-    answer: Float[np.ndarray, "m r"],
+    margin: Margin,
+    answer: Answer,
     threshold: float = 0.0,
 ) -> Any:
     """0 or 1 for every output: each is a question of its own."""
@@ -117,8 +112,8 @@ def each_margin_above(
 
 def above_each(
     output: Output,
-    margin: Float[np.ndarray, "m k"],
-    answer: Float[np.ndarray, "m r"],
+    margin: Margin,
+    answer: Answer,
     threshold: float = 0.5,
 ) -> Any:
     """1.0 for each response above the threshold, else 0.0: several yes/no targets at once."""

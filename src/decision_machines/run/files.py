@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MissingLibraryError
-from .inputs import read_rows
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from ..machine import DecisionMachine
+    from pathlib import Path
 
 
-def read_matrix(path: Path, machine: DecisionMachine) -> Float[np.ndarray, "m n_features"]:
-    """The features of every row of a CSV, Parquet or Arrow file, in float64, as the machine reads.
-
-    Raises
-    ------
-    InputError
-        Where the file cannot be read or its columns are not the model's.
-    """
-    table = _table(path)
-    rows = read_rows(table, replace(machine.columns, dtype=np.float64, integers_as=np.float64))
-    return np.asarray(rows.block(0, rows.n_rows))
-
-
-def _table(path: Path):
+def read_table(path: Path) -> Any:
+    """The Arrow table in a CSV, Parquet or Arrow file, told apart by content."""
     try:
         import pyarrow
         import pyarrow.csv

@@ -1,8 +1,4 @@
-"""LightGBM's links, with the exponential of the C library that LightGBM calls.
-
-NumPy has its own exponential on some processors, which differs in the last bit for a few values in
-a hundred; SciPy's functions call the C library's.
-"""
+"""LightGBM's links, with the exponential of the C library that LightGBM calls."""
 
 from __future__ import annotations
 
@@ -10,16 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .libm import exp, log1p
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jaxtyping import Float
-
-
-def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    from scipy.special import inv_boxcox
-
-    return inv_boxcox(margin, 0.0)
 
 
 def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
@@ -33,8 +25,8 @@ def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
 
 
 def softplus(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """log(1 + exp), within 1 unit in the last place: the C library's log1p is not at hand."""
-    return np.log1p(exp(margin))
+    """log(1 + exp)."""
+    return log1p(exp(margin))
 
 
 def signed_square(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 AGGREGATES = {"sum": 0, "min": 1, "max": 2}
-FORCES = {"auto": 0, "select": 1, "walk": 2, "walk32": 3, "raw": 4}
+FORCES = {"auto": 0, "select": 1, "deep": 2, "raw": 3}
 """Kernels that a plan may be held to, for tests and measurements."""
 ROWS_FOR_THREADS = 2048
 """Fewer rows than this are done before a second thread has started."""
@@ -93,6 +93,7 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
         "missing_value": float(missing_value),
         "absent": float(columns.absent),
         "negative_fractions": bool(sets is not None and sets.negative_fractions),
+        "whole": bool(sets is not None and sets.whole),
         "narrow": machine.is_narrow,
         "sum_single": output.dtype == np.float32,
         "base_first": bool(output.base_first),
@@ -112,15 +113,14 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
         "test_start": trees.test_start,
         "feeds": trees.feeds,
         # Each value is cast to the sum's dtype before it is added: done once, here.
-        "V": _cast(machine.V, machine).reshape(-1),
+        "V": _cast(machine.V, output.dtype).reshape(-1),
         "base": output.base.astype(np.float64),
     }
     if machine.linear is not None:
         linear = machine.linear
-        with np.errstate(over="ignore"):
-            V = machine.V.astype(linear.intercept.dtype).astype(np.float64)
+        constant = _cast(machine.V, linear.intercept.dtype).astype(np.float64)
         parts |= {
-            "V": V.reshape(-1),
+            "linear_constant": constant.reshape(-1),
             "linear_start": linear.start,
             "linear_feature": linear.feature,
             "intercept": linear.intercept.astype(np.float64).reshape(-1),
@@ -130,9 +130,9 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
     return _native.Engine(target, FORCES[kernel], parts)
 
 
-def _cast(V: np.ndarray, machine: DecisionMachine) -> np.ndarray:
+def _cast(V: np.ndarray, dtype: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore"):
-        return V.astype(machine.output.dtype).astype(np.float64)
+        return V.astype(dtype, copy=False)
 
 
 class Ready(NamedTuple):

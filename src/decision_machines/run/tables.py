@@ -108,29 +108,27 @@ def _match(found: list, columns: Columns) -> list[int]:
                 f"pass {columns.n_features} columns in the order of the training data",
             )
         return list(range(len(found)))
-    names = [str(name) for name in found]
-    if set(names) != set(columns.names):
-        # LightGBM writes the spaces of a name as underscores.
-        without_spaces = [name.replace(" ", "_") for name in names]
-        if sorted(without_spaces) == sorted(columns.names):
-            names = without_spaces
-    missing = [name for name in columns.names if name not in set(names)]
-    extra = [name for name in names if name not in set(columns.names)]
-    if missing or extra or len(names) != len(columns.names):
-        twice = (
-            sorted({name for name in names if names.count(name) > 1}) if len(names) < 10_000 else []
+    known = set(columns.names)
+    names = [_known_as(str(name), known) for name in found]
+    position = {name: i for i, name in enumerate(names)}
+    missing = [name for name in columns.names if name not in position]
+    extra = [name for name in names if name not in known]
+    if missing or extra:
+        parts = [f"missing {_some(missing)}"] * bool(missing) + [f"extra {_some(extra)}"] * bool(
+            extra
         )
-        parts = [
-            f"{word} {_some(which)}"
-            for word, which in (("missing", missing), ("extra", extra), ("twice", twice))
-            if which
-        ]
         raise InputError(
             DOING,
             f"the table's columns are not the model's: {'; '.join(parts)}",
             "give the table exactly the columns of the training data, in any order",
         )
-    return [names.index(name) for name in columns.names]
+    return [position[name] for name in columns.names]
+
+
+def _known_as(name: str, known: set[str]) -> str:
+    """The name under which the model knows a column: LightGBM writes spaces as underscores."""
+    without_spaces = name.replace(" ", "_")
+    return without_spaces if name not in known and without_spaces in known else name
 
 
 def _some(names: list[str]) -> str:

@@ -10,6 +10,9 @@ from ..oracles import Oracle, labels_of
 class CatBoostOracle(Oracle):
     """One tree at a time; category features are passed as the labels that our codes stand for."""
 
+    takes_no_label = False
+    keeps_labels = False
+
     @property
     def n_trees(self) -> int:
         return self.model.tree_count_
@@ -22,9 +25,10 @@ class CatBoostOracle(Oracle):
             return catboost.Pool(X)
         import pandas
 
-        table = pandas.DataFrame(X)
+        names = self.model.feature_names_
+        table = pandas.DataFrame(X, columns=names)
         for feature in categorical:
-            table[feature] = labels_of(X[:, feature], self.labels.get(feature, ()))
+            table[names[feature]] = labels_of(X[:, feature], self.labels.get(feature, {}))
         return catboost.Pool(table, cat_features=categorical)
 
     def leaves(self, X, tree):

@@ -117,7 +117,7 @@ class HistOracle(Oracle):
         table = pandas.DataFrame(X, columns=getattr(self.model, "feature_names_in_", None))
         for feature, labels in self.labels.items():
             name = table.columns[feature]
-            is_number = all(isinstance(label, (int, float)) for label in labels)
+            is_number = all(isinstance(label, (int, float)) for label in labels.values())
             column = labels_of(X[:, feature], labels)
             if is_number:
                 column = [-1e9 if label is UNSEEN else label for label in column]

@@ -1,0 +1,259 @@
+"""A model's own library against our engine: proven equal first, then timed, in one run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import InputError, UnsupportedModelError
+from .explain.oracles import oracle_of, reads_codes
+from .machine import Rule
+from .read import convert
+from .run.native import cpu_count, engine_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .machine import DecisionMachine
+
+ROWS_FOR_MARGINS = 5000
+SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call for so many rows, ours and the library's."""
+
+    rows: int
+    threads: int
+    library: float
+    ours: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast we are."""
+        return self.library / self.ours
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What was found."""
+
+    machine: str
+    library: str
+    engine: str
+    equal: bool
+    compared: str
+    timings: tuple[Timing, ...]
+    """Empty where the answers differ: there is nothing to compare then."""
+
+
+def bench(
+    model: Any, X: Any = None, *, n_rows: int = 100_000, n_threads: int | None = None
+) -> Bench:
+    """Compare `predict` of a model's library with ours: the answers, then the time.
+
+    Parameters
+    ----------
+    model
+        A fitted model of a supported library.
+    X
+        A table of rows; by default rows are drawn around the model's own thresholds.
+    """
+    machine = convert(model)
+    threads = n_threads or cpu_count()
+    if X is None:
+        rows = codes = draw_rows(machine, n_rows)
+        taken, ask = rows, machine.predict
+    else:
+        codes = machine.features(X, dtype=np.float64)
+        if machine.columns.categories or machine.columns.table_categories is not None:
+            taken, ask = _frame(X, machine), machine.predict
+        else:
+            taken, ask = codes, reads_codes(machine).predict
+    if not len(codes):
+        raise InputError("comparing speeds", "no rows", "give data with rows")
+    rival, name = _rival(model)
+    # ONNX Runtime's sums depend on its threads; what it answers on one is what we read.
+    alone = name.startswith("onnxruntime")
+    theirs, ours = rival(taken, 1 if alone else threads), ask(taken, n_threads=threads)
+    equal, compared = compare(ours, theirs)
+    compared += " to those on one thread" if alone else ""
+    if equal:
+        what, mine, their = oracle_of(model, machine).whole(codes[:ROWS_FOR_MARGINS])
+        equal, words = compare(mine, their)
+        compared += f"; {what} of {len(codes[:ROWS_FOR_MARGINS])} rows {words}"
+    sizes = sorted({1, min(1000, len(codes)), len(codes)}) if equal else []
+    timings = []
+    for size in sizes:
+        # One row is done before a second thread has started: neither side is given one.
+        used = 1 if size == 1 else threads
+        some = taken[:size]
+        library = _seconds(lambda some=some, used=used: rival(some, used))
+        mine = _seconds(lambda some=some, used=used: ask(some, n_threads=used))
+        timings.append(Timing(size, used, library, mine))
+    target = engine_info()["target"]
+    return Bench(repr(machine), name, target, equal, compared, tuple(timings))
+
+
+def draw_rows(machine: DecisionMachine, n_rows: int, seed: int = 0) -> np.ndarray:
+    """(n_rows, n_features) rows whose values lie around the thresholds, or in the category sets."""
+    columns = machine.columns
+    if columns.categories or columns.table_categories is not None or machine.is_oblique:
+        raise InputError(
+            "drawing rows for a comparison",
+            "the model reads labels or combinations of columns, which rows cannot be drawn for",
+            "give rows: --data FILE",
+        )
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, columns.n_features))
+    n_member = 0
+    for column, (feature, rule) in enumerate(zip(columns.feature, columns.rule, strict=True)):
+        if rule == Rule.MEMBER:
+            assert columns.sets is not None
+            span = slice(*columns.sets.start[n_member : n_member + 2])
+            n_member += 1
+            if columns.sets.members[span].size:
+                X[:, feature] = rng.choice(columns.sets.members[span], n_rows)
+            continue
+        t = machine.t[machine.selection == column].astype(np.float64)
+        t = t[np.abs(t) < 1e30]
+        if t.size:
+            X[:, feature] = rng.choice(t, n_rows) + X[:, feature] * (t.std() / 10 + 1e-3)
+    return X.astype(columns.dtype)
+
+
+def compare(ours: Any, theirs: Any) -> tuple[bool, str]:
+    """Whether two answers are equal, and in which words."""
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if ours.size != theirs.size:
+        return False, f"have the shapes {ours.shape} and {theirs.shape}"
+    theirs = theirs.reshape(ours.shape)
+    if ours.dtype.kind != "f" or theirs.dtype.kind != "f":
+        differing = int(np.count_nonzero(ours != theirs))
+        return not differing, "equal" if not differing else f"differ {differing} times"
+    dtype = min(ours.dtype, theirs.dtype)
+    ours, theirs = ours.astype(dtype), theirs.astype(dtype)
+    if np.array_equal(ours, theirs, equal_nan=True):
+        return True, "equal to the bit"
+    with np.errstate(all="ignore"):
+        ulps = np.abs(ours - theirs) / np.spacing(np.maximum(np.abs(ours), np.abs(theirs)))
+    furthest = float(np.nanmax(ulps))
+    return furthest <= 2, f"at most {furthest:.0f} ulp apart"
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """The best time of a call, tried for about a second."""
+    best, end = float("inf"), time.perf_counter() + SECONDS
+    while True:
+        start = time.perf_counter()
+        call()
+        now = time.perf_counter()
+        best = min(best, now - start)
+        if now > end:
+            return best
+
+
+def _frame(X: Any, machine: DecisionMachine) -> Any:
+    """A pandas frame of the features, labels as pandas' categories, as training data has them."""
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if machine.columns.names is not None:
+        frame = frame[list(machine.columns.names)]
+    text = frame.select_dtypes(["object", "string"]).columns
+    return frame.astype(dict.fromkeys(text, "category"))
+
+
+def _sklearn(model: Any) -> Callable[[Any, int], Any]:
+    has_jobs = "n_jobs" in model.get_params()
+
+    def predict(X: Any, threads: int) -> Any:
+        if has_jobs:
+            model.set_params(n_jobs=threads)
+        return model.predict(X)
+
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return predict
+    import pandas
+
+    # Given an array, scikit-learn would warn at every call that names are missing.
+    return lambda X, threads: predict(
+        X if hasattr(X, "columns") else pandas.DataFrame(X, columns=names), threads
+    )
+
+
+def _xgboost(model: Any) -> Callable[[Any, int], Any]:
+    if hasattr(model, "get_booster"):
+        return lambda X, threads: model.set_params(n_jobs=threads).predict(X)
+    import xgboost
+
+    def predict(X: Any, threads: int) -> Any:
+        model.set_param({"nthread": threads})
+        if hasattr(X, "columns") or "c" in (model.feature_types or ()):
+            names = {"feature_names": model.feature_names, "feature_types": model.feature_types}
+            options = {"enable_categorical": True} if hasattr(X, "columns") else names
+            return model.predict(xgboost.DMatrix(X, nthread=threads, **options))
+        return model.inplace_predict(X, validate_features=False)
+
+    return predict
+
+
+def _lightgbm(model: Any) -> Callable[[Any, int], Any]:
+    return lambda X, threads: model.predict(X, num_threads=threads, validate_features=False)
+
+
+def _catboost(model: Any) -> Callable[[Any, int], Any]:
+    def predict(X: Any, threads: int) -> Any:
+        if hasattr(X, "columns"):
+            categorical = [X.columns[f] for f in model.get_cat_feature_indices()]
+            X = X.astype(dict.fromkeys(categorical, str))
+        return model.predict(X, thread_count=threads)
+
+    return predict
+
+
+def _onnx(model: Any) -> Callable[[Any, int], Any]:
+    import onnxruntime
+
+    sessions: dict[int, Any] = {}
+
+    def predict(X: Any, threads: int) -> Any:
+        if threads not in sessions:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = threads
+            sessions[threads] = onnxruntime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        session = sessions[threads]
+        given = session.get_inputs()[0]
+        dtype = np.float64 if "double" in given.type else np.float32
+        return session.run(None, {given.name: X.astype(dtype, copy=False)})[0]
+
+    return predict
+
+
+RIVALS: dict[str, Callable[[Any], Callable[[Any, int], Any]]] = {
+    "sklearn": _sklearn,
+    "xgboost": _xgboost,
+    "lightgbm": _lightgbm,
+    "catboost": _catboost,
+    "onnx": _onnx,
+}
+"""The package of a model's class → what makes its `predict`, as its users call it."""
+
+
+def _rival(model: Any) -> tuple[Callable[[Any, int], Any], str]:
+    import importlib
+
+    for cls in type(model).__mro__:
+        package = cls.__module__.split(".")[0]
+        if package in RIVALS:
+            shown = "onnxruntime" if package == "onnx" else package
+            version = getattr(importlib.import_module(shown), "__version__", "")
+            return RIVALS[package](model), f"{shown} {version}".strip()
+    raise UnsupportedModelError(
+        "comparing speeds", f"a {type(model).__name__}", f"use a model of {', '.join(RIVALS)}"
+    )

@@ -1,0 +1,1 @@
+"""Commands of `dm` that are too long for the table in `cli.py`, one file each."""

@@ -1,0 +1,31 @@
+"""The relax room: machines as PyTorch modules, trained by gradients and hardened again.
+
+Every form of the paper is weights(keys(B) · query(S z - t)) · V, one choice on each of three axes:
+`queries`, `keys` and `weights`; `forms` is the table of named choices. A product with B is a sum
+along a path, so `paths` evaluates it level by level over all trees at once, in O(leaves). `module`
+holds the parameters, `harden` makes a machine of them again. Torch is imported here only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingLibraryError
+
+if TYPE_CHECKING:
+    from ..machine import DecisionMachine
+
+DOING = "softening a machine"
+
+
+def soften(machine: DecisionMachine, form: str | None = "soft_tree", **options: Any):
+    """The machine as a `torch.nn.Module`; see `DecisionMachine.soften`."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise MissingLibraryError(
+            DOING, "torch is not installed", "pip install 'decision-machines[torch]'"
+        ) from None
+    from .build import build
+
+    return build(machine, form, **options)

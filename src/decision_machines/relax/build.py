@@ -1,0 +1,217 @@
+"""Checking what `soften` is asked for, and building the module."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ..errors import InputError, MissingLibraryError, UnsupportedModelError
+from .forms import Form, choose_form
+from .linear_attention import FEATURE_MAPS
+from .selection import SELECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..machine import DecisionMachine
+    from .module import SoftMachine
+
+DOING = "softening a machine"
+PARTS = ("S", "t", "slope", "keys", "V", "tau")
+HEAD_PARTS = ("W_Q", "W_K", "W_V", "W_O")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for besides the form, checked."""
+
+    tau: float
+    alpha: float
+    slope: Any
+    learn: tuple[str, ...]
+    selection: str
+    gap: float
+    output: str
+    dtype: torch.dtype
+    feature_map: str
+    n_random: int
+    seed: int
+
+
+def build(
+    machine: DecisionMachine,
+    form: str | None = "soft_tree",
+    *,
+    query: str | None = None,
+    keys: str | None = None,
+    weights: str | None = None,
+    tau: float = 1.0,
+    alpha: float | None = None,
+    slope: Any = 1.0,
+    learn: Iterable[str] = ("t", "slope", "V"),
+    selection: str | None = None,
+    gap: float | None = None,
+    output: str = "response",
+    dtype: Any = None,
+    mask: Iterable[int] = (),
+    feature_map: str = "elu",
+    n_random: int = 64,
+    seed: int = 0,
+) -> SoftMachine:
+    """A module of the machine; see `DecisionMachine.soften`."""
+    name, chosen = choose_form(form, query, keys, weights)
+    _check_machine(machine, chosen)
+    learned = _check_learn(learn, name)
+    if selection is None:
+        selection = "oblique" if machine.is_oblique or "S" in learned else "fixed"
+    _check_selection(machine, selection, learned)
+    for what, choice, table in (
+        ("output", output, ("response", "margin")),
+        ("feature_map", feature_map, (*FEATURE_MAPS, "random")),
+    ):
+        if choice not in table:
+            raise InputError(DOING, f"{what}={choice!r}", f"use one of {', '.join(table)}")
+    if not isinstance(n_random, int) or n_random < 1:
+        raise InputError(DOING, f"n_random={n_random!r}", "use a whole number from 1")
+    if selection in ("sparse", "hard") or chosen.weights in ("sparsemax", "entmax15", "entmax"):
+        _check_entmax()
+    options = Options(
+        tau=check_tau(tau),
+        alpha=_check_alpha(alpha, chosen.weights),
+        slope=_check_slope(slope, machine.n_tests),
+        learn=learned,
+        selection=selection,
+        gap=_check_gap(gap, selection),
+        output=output,
+        dtype=_check_dtype(dtype, machine),
+        feature_map=feature_map,
+        n_random=n_random,
+        seed=seed,
+    )
+    if name == "multi_head":
+        from .attention import MultiHeadMachine
+
+        return MultiHeadMachine(machine, chosen, options).mask(mask)
+    from .module import SoftMachine
+
+    return SoftMachine(machine, chosen, options).mask(mask)
+
+
+def check_tau(tau: Any) -> float:
+    """A temperature: a positive, finite number."""
+    try:
+        value = float(tau)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(
+            DOING, f"tau={tau!r}", "use a positive number; the smaller, the nearer to the tree"
+        )
+    return value
+
+
+def _check_machine(machine: DecisionMachine, form: Form) -> None:
+    if machine.output.aggregate != "sum":
+        raise UnsupportedModelError(
+            DOING,
+            f"output.aggregate={machine.output.aggregate!r}: the machine takes the "
+            f"{machine.output.aggregate} of its trees, which is no weighted sum",
+            "soften its trees one by one: machine.tree(i).soften(...)",
+        )
+    if machine.linear is not None and form.weights == "kernel":
+        raise UnsupportedModelError(
+            DOING,
+            "leaves that are linear functions, whose sums depend on the row",
+            "use another form, such as 'soft_tree' or 'softmax'",
+        )
+
+
+def _check_learn(learn: Iterable[str], name: str) -> tuple[str, ...]:
+    learned = (learn,) if isinstance(learn, str) else tuple(learn)
+    allowed = PARTS + (HEAD_PARTS if name == "multi_head" else ())
+    for part in learned:
+        if part not in allowed:
+            raise InputError(DOING, f"learn includes {part!r}", f"use any of {', '.join(allowed)}")
+    if name == "linear" and "keys" in learned:
+        raise InputError(
+            DOING,
+            "learned keys in linear attention, whose sums over leaves rest on B's three values",
+            "leave 'keys' out of learn, or use form='softmax'",
+        )
+    return learned
+
+
+def _check_selection(machine: DecisionMachine, selection: str, learned: tuple[str, ...]) -> None:
+    if selection not in SELECTIONS:
+        raise InputError(DOING, f"selection={selection!r}", f"use one of {', '.join(SELECTIONS)}")
+    if machine.is_oblique and selection != "oblique":
+        raise InputError(
+            DOING,
+            f"selection={selection!r} for an oblique machine, whose tests weigh several columns",
+            "use selection='oblique'",
+        )
+    if selection == "fixed" and "S" in learned:
+        raise InputError(
+            DOING,
+            "learn includes 'S' and selection='fixed'",
+            "use selection='sparse', 'hard' or 'oblique' to learn S",
+        )
+
+
+def _check_entmax() -> None:
+    try:
+        import entmax  # noqa: F401
+    except ImportError:
+        raise MissingLibraryError(
+            DOING, "entmax is not installed", "pip install 'decision-machines[torch]'"
+        ) from None
+
+
+def _check_alpha(alpha: float | None, weights: str) -> float:
+    low, high, usual = {"entmax": (1, 2, 1.5), "positive_part": (0, 1, 1.0)}.get(
+        weights, (-math.inf, math.inf, 1.0)
+    )
+    if alpha is None:
+        return usual
+    if not isinstance(alpha, (int, float, np.number)) or not low < alpha <= high:
+        raise InputError(
+            DOING,
+            f"alpha={alpha!r} for weights={weights!r}",
+            f"use a number above {low} and at most {high}",
+        )
+    return float(alpha)
+
+
+def _check_slope(slope: Any, n_tests: int) -> np.ndarray:
+    found = np.asarray(
+        slope.detach().cpu() if isinstance(slope, torch.Tensor) else slope, np.float64
+    )
+    if found.shape not in ((), (n_tests,)) or not np.all((found > 0) & np.isfinite(found)):
+        raise InputError(
+            DOING,
+            f"slope of shape {found.shape}"
+            + ("" if np.all(found > 0) else " with an entry that is not positive"),
+            f"give one positive number, or one for each of the {n_tests} tests",
+        )
+    return found
+
+
+def _check_gap(gap: float | None, selection: str) -> float:
+    if gap is None:
+        return 1.0
+    if not (isinstance(gap, (int, float)) and gap > 0 and math.isfinite(gap)):
+        raise InputError(DOING, f"gap={gap!r}", "use a positive number")
+    return float(gap)
+
+
+def _check_dtype(dtype: Any, machine: DecisionMachine) -> torch.dtype:
+    if dtype is None:
+        exact = np.result_type(machine.columns.dtype, machine.V.dtype, machine.output.dtype)
+        return torch.float32 if exact == np.float32 else torch.float64
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise InputError(DOING, f"dtype={dtype!r}", "use torch.float32 or torch.float64")
+    return dtype

@@ -1,0 +1,241 @@
+"""The table of forms: one choice on each of the three axes, and how near it is to the tree.
+
+*Exact: yes* means the weights of Eq. `tree` on every input, ties included, at any temperature.
+*Exact: in the limit* means that they are reached as τ → 0 on every row that stands on no
+threshold; at q = 0 a smooth gate is one half, whatever the temperature. *Exact: no* means that
+some rows are never answered as the tree does.
+
+In the bounds, for one row and one tree: d is the depth of the exit leaf, the sums run over its
+path, and a bound on 1 - w, w being the exit leaf's weight, bounds the error of the tree's value
+by (largest value - smallest value) times it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import InputError
+from .keys import KEYS
+from .queries import QUERIES
+from .weights import WEIGHTS
+
+ALL_WEIGHTS = ("argmax", "exp", "kernel", "straight_through", *WEIGHTS)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A row of the table: query, keys, weights, and what is known of it."""
+
+    query: str
+    keys: str
+    weights: str
+    exact: str = "no"
+    says: str = ""
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether each tree answers with one leaf."""
+        return self.weights in ("argmax", "delta", "straight_through")
+
+
+FORMS: dict[str, Form] = {}
+"""The named forms; `help(decision_machines.relax.forms.logical)` and so on describe each."""
+
+
+def _form(query: str, keys: str, weights: str):
+    """Enter a form into the table under the name of the function that describes it."""
+
+    def enter(describe):
+        says = describe.__doc__ or ""
+        exact = next(word for word in ("yes", "in the limit", "no") if f"Exact: {word}" in says)
+        FORMS[describe.__name__] = Form(query, keys, weights, exact, says)
+        return describe
+
+    return enter
+
+
+@_form("sign", "normalised", "argmax")
+def logical():
+    """Eq. `tree` itself: the leaf of the largest logical similarity.
+
+    Exact: yes. V is all that learns. Bound at the start: 0.
+    """
+
+
+@_form("sign", "normalised", "delta")
+def delta():
+    """Eq. `delta`: every leaf weighed by δ(1 - similarity).
+
+    Exact: yes. V is all that learns. Bound at the start: 0.
+    """
+
+
+@_form("relu", "templates", "argmax")
+def relu():
+    """The ReLU form: F · ReLU(W x - b), then the first maximum.
+
+    Paper: Eq. `defK`. Exact: yes, ties included, because leaves stand from left to right and the
+    first maximum wins. V is all that learns; `weights="softmax"` trains the rest.
+    Bound at the start: 0.
+    """
+
+
+@_form("affine", "templates", "softmax")
+def softmax():
+    """Scaled dot-product attention of S z - t over the templates.
+
+    Paper: Eq. `GT2`. NOTE[PAPER]: Exact: no, even as τ → 0, because one large margin drowns the
+    others: a leaf that fails a test narrowly and passes others widely can win. With
+    `query="relu"` it is exact in the limit, 1 - w ≤ (L - 1) exp(-m/τ), where m is the smallest
+    |q| on the exit path; with `query="sign"` or `"tanh"` and `keys="normalised"` too.
+    Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("affine", "templates", "sparsemax")
+def sparsemax():
+    """Sparse attention: leaves far from the best get exactly 0.
+
+    Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
+    With `query="relu"` it is the tree wherever every |q| on the exit path is at least τ; with
+    `query="sign"`, `keys="normalised"` wherever τ ≤ 2 / d.
+    Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("affine", "templates", "entmax15")
+def entmax15():
+    """Sparse attention by 1.5-entmax, between softmax and sparsemax.
+
+    Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
+    With `query="relu"` it is the tree wherever every |q| on the exit path is at least 2 τ; with
+    `query="sign"`, `keys="normalised"` wherever τ ≤ 1 / d.
+    Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("affine", "templates", "entmax")
+def entmax():
+    """Sparse attention by α-entmax, `alpha` from just above 1 (softmax) to 2 (sparsemax).
+
+    Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
+    With `query="relu"` it is the tree wherever every |q| on the exit path is at least
+    τ / (α - 1). Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("affine", "templates", "positive_part")
+def positive_part():
+    """(α p₊ + 1 - α) over its sum: leaves that agree with the query share the weight.
+
+    Paper: the alternative after Eq. `GT2`, with `alpha` in (0, 1]. Exact: no, at no τ and no α:
+    every leaf of positive score keeps weight.
+    Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("log_sigmoid", "templates", "exp")
+def soft_tree():
+    """The soft tree: each test sends a row right with probability σ(slope (S z - t) / τ).
+
+    Paper: Eq. `defM`, Eq. `soft`. Exact: in the limit. Bound at the start:
+    1 - w ≤ Σ σ(-|q|), q being slope (S z - t) / τ.
+    """
+
+
+@_form("log_sigmoid", "templates", "straight_through")
+def straight_through():
+    """Answers as `logical` does, learns as `soft_tree` does.
+
+    Exact: yes, before and after every step. Bound at the start: 0.
+    """
+
+
+@_form("affine", "templates", "kernel")
+def linear():
+    """Linear attention: weights φ(B_i) · φ(q), whose sums over leaves are taken before q is known.
+
+    Paper: the linear transformers after Eq. `MultiHead`. Exact: no, at no τ: the kernel is a sum
+    over tests where a path is a conjunction. No weights are formed; a row costs O(tests), not
+    O(leaves × depth). Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("affine", "templates", "softmax")
+def multi_head():
+    """Every tree a head with projections W^Q, W^K, W^V and W^O, the identity at first.
+
+    Paper: Eq. `dot-product`, Eq. `MultiHead`. Exact: no, for `softmax`'s reason; equal to
+    `softmax` at the start. Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+def choose_form(
+    form: str | None, query: str | None, keys: str | None, weights: str | None
+) -> tuple[str, Form]:
+    """The named form with any axis replaced, or the three axes alone; and its name."""
+    doing = "softening a machine"
+    if form is None and not (query and weights):
+        raise InputError(
+            doing,
+            "no form, and no query or no weights",
+            f"name a form ({', '.join(FORMS)}), or give query=, keys= and weights=",
+        )
+    if form is not None and form not in FORMS:
+        raise InputError(doing, f"form={form!r}", f"use one of {', '.join(FORMS)}")
+    for name, choice, table in (
+        ("query", query, QUERIES),
+        ("keys", keys, KEYS),
+        ("weights", weights, ALL_WEIGHTS),
+    ):
+        if choice is not None and choice not in table:
+            raise InputError(doing, f"{name}={choice!r}", f"use one of {', '.join(table)}")
+    if form is None:
+        assert query is not None
+        assert weights is not None
+        chosen = Form(query, keys or "templates", weights)
+        return "custom", replace(chosen, exact=exactness(chosen))
+    row = FORMS[form]
+    chosen = replace(
+        row, query=query or row.query, keys=keys or row.keys, weights=weights or row.weights
+    )
+    if (chosen.query, chosen.keys, chosen.weights) != (row.query, row.keys, row.weights):
+        if form in ("multi_head", "linear", "straight_through"):
+            raise InputError(
+                doing,
+                f"form={form!r} with another query, keys or weights",
+                f"leave the axes of {form!r} as they are, or name the axes without a form",
+            )
+        chosen = replace(chosen, exact=exactness(chosen))
+    if chosen.weights in ("exp", "straight_through") and chosen.query != "log_sigmoid":
+        raise InputError(
+            doing,
+            f"weights={chosen.weights!r} of the query {chosen.query!r}, which do not sum to 1",
+            "use query='log_sigmoid', or weights='softmax'",
+        )
+    if chosen.weights == "kernel" and chosen.query != "affine":
+        raise InputError(
+            doing,
+            f"weights='kernel' of the query {chosen.query!r}",
+            "use query='affine': the feature map is the query of linear attention",
+        )
+    if chosen.weights == "delta" and (chosen.query, chosen.keys) != ("sign", "normalised"):
+        raise InputError(
+            doing,
+            f"weights='delta' with query={chosen.query!r} and keys={chosen.keys!r}",
+            "use query='sign' and keys='normalised': only there is the exit leaf's score 1",
+        )
+    return form if form is not None else "custom", chosen
+
+
+def exactness(form: Form) -> str:
+    """'yes', 'in the limit' or 'no' for any choice on the three axes."""
+    if form.weights == "straight_through":
+        return "yes"
+    if form.weights in ("positive_part", "kernel") or form.query == "affine":
+        return "no"
+    if form.query in ("sign", "tanh") and form.keys == "templates":
+        return "no"  # a deep leaf that fails one test outscores a shallow one that fails none
+    if form.weights == "argmax" or form.weights == "delta":
+        return "yes" if form.query in ("sign", "relu") else "in the limit"
+    return "in the limit"

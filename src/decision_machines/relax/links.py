@@ -1,0 +1,150 @@
+"""The machine's links in torch: from margins to probabilities or responses.
+
+Within a few units in the last place of the engines', which follow each library to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from ..errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+def sigmoid(margin: Float[Tensor, "m k"], slope: float = 1.0) -> Float[Tensor, "m k"]:
+    return (slope * margin).sigmoid()
+
+
+def softmax(margin: Float[Tensor, "m k"], by_column: float = 0.0) -> Float[Tensor, "m k"]:
+    return margin.softmax(-1)
+
+
+def samme(margin: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
+    """AdaBoost's probabilities; one margin is the difference of two classes."""
+    if margin.shape[-1] == 1:
+        return (torch.cat([-margin, margin], -1) / 2).softmax(-1)
+    return (margin / (margin.shape[-1] - 1)).softmax(-1)
+
+
+def isolation(margin: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
+    return -torch.exp2(-margin)
+
+
+def step(margin: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
+    """1 above 0, with the sigmoid's gradient: the step itself has none."""
+    soft = margin.sigmoid()
+    return (margin > 0).to(margin.dtype) + (soft - soft.detach())
+
+
+def mean_and_variance(margin: Float[Tensor, "m 2"]) -> Float[Tensor, "m 2"]:
+    return torch.cat([margin[..., :1], (2 * margin[..., 1:]).exp()], -1)
+
+
+def signed_square(margin: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
+    return margin.abs() * margin
+
+
+def onnx(margin: Float[Tensor, "m k"], *program: float) -> Float[Tensor, "m r"]:
+    """The steps of an ONNX graph after its trees: number, count of constants, constants, …"""
+    x, at = margin, 0
+    while at < len(program):
+        n = int(program[at + 1])
+        x = tuple(ONNX_STEPS.values())[int(program[at])](x, *program[at + 2 : at + 2 + n])
+        at += 2 + n
+    return x
+
+
+def probit(x: Tensor) -> Tensor:
+    """The inverse of the normal distribution, by Winitzki's approximation."""
+    p = 2 * x - 1
+    log = ((1 - p) * (1 + p)).log()
+    v = 2 / (math.pi * 0.147) + 0.5 * log
+    return math.sqrt(2) * p.sign() * (-v + (v * v - log / 0.147).sqrt()).sqrt()
+
+
+def softmax_zero(x: Tensor) -> Tensor:
+    """Softmax over the values that are not (about) 0; the others stay as they are."""
+    largest = x.amax(-1, keepdim=True)
+    counts = x.abs() > 1e-7
+    e = (x - largest).exp()
+    kept = torch.where(counts, e, x * (-largest).exp())
+    return kept / torch.where(counts, e, torch.zeros_like(e)).sum(-1, keepdim=True)
+
+
+def normalize(x: Tensor) -> Tensor:
+    total = x.abs().sum(-1, keepdim=True)
+    return torch.where(total != 0, x / torch.where(total != 0, total, torch.ones_like(total)), x)
+
+
+def _with_constants(operate: Callable) -> Callable[..., Tensor]:
+    return lambda x, *c: operate(x, torch.tensor(c, dtype=x.dtype, device=x.device))
+
+
+ONNX_STEPS: dict[str, Callable[..., Tensor]] = {
+    "single": lambda x: x,
+    "double": lambda x: x,
+    "logistic": torch.sigmoid,
+    "softmax": softmax,
+    "softmax_zero": softmax_zero,
+    "probit": probit,
+    "complement": lambda x: torch.cat([1 - x, x], -1),
+    "opposite": lambda x: torch.cat([-x, x], -1),
+    "beside_zero": lambda x: torch.cat([torch.zeros_like(x), x], -1),
+    "normalize": normalize,
+    "add": _with_constants(lambda x, c: x + c),
+    "subtract": _with_constants(lambda x, c: x - c),
+    "subtract_from": _with_constants(lambda x, c: c - x),
+    "multiply": _with_constants(lambda x, c: x * c),
+    "divide": _with_constants(lambda x, c: x / c),
+    "divide_into": _with_constants(lambda x, c: c / x),
+    "negate": torch.neg,
+    "exp": torch.exp,
+    "sigmoid": torch.sigmoid,
+    "softmax_operator": softmax,
+}
+"""As in the run room's table of the same steps, name for name in the same order."""
+
+LINKS: dict[str, Callable[..., Tensor]] = {
+    "identity": lambda margin: margin,
+    "sigmoid": sigmoid,
+    "expit": sigmoid,
+    "softmax": softmax,
+    "exp": torch.exp,
+    "samme": samme,
+    "isolation": isolation,
+    "xgboost_sigmoid": sigmoid,
+    "xgboost_exp": torch.exp,
+    "xgboost_rounded_exp": torch.exp,
+    "xgboost_softmax": softmax,
+    "xgboost_step": step,
+    "onnx": onnx,
+    "catboost_exp": torch.exp,
+    "catboost_softmax": softmax,
+    "catboost_mean_and_variance": mean_and_variance,
+    "lightgbm_exp": torch.exp,
+    "lightgbm_softmax": softmax,
+    "lightgbm_softplus": torch.nn.functional.softplus,
+    "signed_square": signed_square,
+}
+
+
+def link_named(name: str) -> Callable[..., Tensor]:
+    """The link, or the link of an average for "averaged …"."""
+    if name.startswith("averaged "):
+        link = link_named(name.removeprefix("averaged "))
+        return lambda margin, divisor, *params: link(margin / divisor, *params)
+    if name not in LINKS:
+        raise UnsupportedModelError(
+            "softening a machine",
+            f"the link {name!r}, which has no torch form",
+            "use output='margin' and apply the link yourself",
+        )
+    return LINKS[name]

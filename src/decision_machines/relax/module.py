@@ -1,0 +1,309 @@
+"""`SoftMachine`: the parameters of a relaxed machine, and the way from features to answers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..errors import InputError
+from .columns import ColumnReader
+from .harden import agreement, harden
+from .heads import Heads
+from .keys import Keys
+from .leaves import Leaves
+from .linear_attention import LinearAttention
+from .links import link_named
+from .paths import Paths
+from .queries import LARGEST, QUERIES
+from .selection import Selection
+from .soft_tree import native_kernel, soft_tree_sum, soft_tree_sum_by_level, soft_tree_weights
+from .straight_through import straight_through
+from .weights import WEIGHTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from ..machine import DecisionMachine
+    from .build import Options
+    from .forms import Form
+    from .harden import Agreement
+
+DOING = "running a softened machine"
+
+
+class SoftMachine(nn.Module):
+    """weights(keys(B) · query(slope (S z - t) / τ)) · V, with any part of it trainable.
+
+    Made by `DecisionMachine.soften`. Takes (..., n_features) tensors of the features that the
+    machine reads (`machine.features(X)` makes them of tables and labels) and gives the response,
+    or the margin, with the same leading dimensions.
+
+    Attributes
+    ----------
+    selection.S, t, log_slope, keys.factor, leaves.V, log_tau
+        The parts, parameters each; what is not in `learn` has `requires_grad` False. `selection.S`
+        is there where S is not fixed, `keys.factor` where keys are learned.
+    form
+        The row of the table of forms, and its exactness.
+    """
+
+    def __init__(self, machine: DecisionMachine, form: Form, options: Options) -> None:
+        super().__init__()
+        self.machine, self.form, self.options = machine, form, options
+        dtype, learn = options.dtype, options.learn
+        self.columns = ColumnReader(machine.columns)
+        self.paths = Paths(machine)
+        self.heads = Heads(machine, self.paths.leaf_rank)
+        self.selection = Selection(machine, options.selection, options.gap, dtype, "S" in learn)
+        self.t = nn.Parameter(thresholds(machine.t, dtype), requires_grad="t" in learn)
+        slope = torch.as_tensor(options.slope, dtype=torch.float64).expand(machine.n_tests)
+        self.log_slope = nn.Parameter(slope.log().to(dtype), requires_grad="slope" in learn)
+        self.log_tau = nn.Parameter(
+            torch.tensor(math.log(options.tau), dtype=dtype), requires_grad="tau" in learn
+        )
+        self.keys = Keys(machine, self.paths, form.keys, "keys" in learn, dtype)
+        self.leaves = Leaves(machine, dtype, "V" in learn)
+        if form.weights == "kernel":
+            self.kernel = LinearAttention(
+                machine, self.paths, options.feature_map, options.n_random, dtype, options.seed
+            )
+        missing = torch.from_numpy(machine.missing.astype(np.float64)).to(dtype)
+        self.register_buffer("missing", missing, persistent=False)
+        self.sum_dtype = getattr(torch, machine.output.dtype.name)
+        base = torch.from_numpy(machine.output.base.copy())
+        self.register_buffer("base", base, persistent=False)
+        self.link = link_named(machine.output.link) if options.output == "response" else None
+
+    # ------------------------------------------------------------------ temperature and heads
+
+    @property
+    def tau(self) -> float:
+        """The temperature. Setting it anneals: ``net.tau = 0.5 * net.tau``."""
+        return float(self.log_tau.detach().exp())
+
+    @tau.setter
+    def tau(self, tau: float) -> None:
+        from .build import check_tau
+
+        with torch.no_grad():
+            self.log_tau.fill_(math.log(check_tau(tau)))
+
+    def mask(self, trees: Iterable[int]) -> SoftMachine:
+        """Mask these trees (heads), and no others: they add nothing and learn nothing.
+
+        Paper: the masking by W^B after Eq. `forest`.
+        """
+        masked = self.machine._tree_numbers(trees)
+        with torch.no_grad():
+            self.leaves.head.fill_(1.0)
+            self.leaves.head[torch.from_numpy(masked)] = 0.0
+        return self
+
+    # ------------------------------------------------------------------ from features to answers
+
+    def forward(self, X: Float[Tensor, "... n_features"], return_weights: bool | str = False):
+        """The response of the machine's own link, or the margin.
+
+        Parameters
+        ----------
+        return_weights
+            Whether to give, too, the (..., L) weights over leaves: each tree's sum to 1, leaves
+            as in the machine. "sparse" gives them as a sparse tensor. `by_tree` cuts them up.
+        """
+        margin, weights = self._margin(X, bool(return_weights))
+        answer = margin if self.link is None else self._respond(margin)
+        if not return_weights:
+            return answer
+        return answer, weights.to_sparse() if return_weights == "sparse" else weights
+
+    def margin(self, X: Float[Tensor, "... n_features"]) -> Float[Tensor, "... k"]:
+        """The sum before the link."""
+        return self._margin(X, False)[0]
+
+    def by_tree(self, weights: Float[Tensor, "... L"]) -> tuple[Tensor, ...]:
+        """Weights over all leaves, cut into one (..., leaves) tensor for each tree."""
+        return weights.split(np.diff(self.machine.trees.leaf_start).tolist(), dim=-1)
+
+    def _respond(self, margin: Tensor) -> Tensor:
+        output = self.machine.output
+        assert self.link is not None
+        if len(output.groups) == 2:
+            return self.link(margin, *output.link_params)
+        spans = zip(output.groups, output.groups[1:], strict=False)
+        return torch.cat([self.link(margin[..., a:b], *output.link_params) for a, b in spans], -1)
+
+    def _margin(self, X: Tensor, want_weights: bool) -> tuple[Tensor, Tensor | None]:
+        self._check(X)
+        lead = X.shape[:-1]
+        x = X.reshape(-1, X.shape[-1])
+        z = self.columns(x).to(self.t.dtype)
+        values = self.leaves.values(x)
+        if self.form.is_hard:
+            total, weights = self._hard(z, values, want_weights)
+            if self.form.weights == "straight_through":
+                soft = self._finished(self._soft_tree(z, values, False)[0])
+                total = straight_through(total, soft)
+        else:
+            total, weights = self._soft(z, values, want_weights)
+            total = self._finished(total)
+        margin = total.reshape(*lead, total.shape[-1])
+        return margin, None if weights is None else weights.t().reshape(*lead, len(weights))
+
+    def _hard(self, z: Tensor, values: Tensor, want_weights: bool):
+        """Each tree's exit leaf by the largest score, and the sum in the machine's own order."""
+        is_logical = self.form.weights == "straight_through"
+        name = "sign" if is_logical else self.form.query
+        # The exact queries take S z - t as it is: a slope could make a small difference 0.
+        is_scaled = name not in ("sign", "relu")
+        terms = QUERIES[name].terms(self._query(z, name, self.paths.test_order, is_scaled))
+        if is_logical:
+            p = self.paths.sums(*terms) / self.keys.depth
+        else:
+            p = self.keys.scores(self.paths, *terms)
+        if self.form.weights == "delta":
+            p = self.heads.by_leaf(self.heads.normalise(p, WEIGHTS["delta"]))
+            p = p.index_select(0, self.paths.leaf_order)
+        exits = self.heads.exit_leaves(p)
+        weights = self._one_hot(exits) if want_weights else None
+        start = self.base if self.machine.output.base_first else torch.zeros_like(self.base)
+        total = self.leaves.pick(exits, values, start.to(self.sum_dtype))
+        return self._scaled(total).to(self.t.dtype), weights
+
+    def _one_hot(self, exits: Tensor) -> Tensor:
+        zero = torch.zeros(
+            (self.paths.n_leaves, exits.shape[1]), dtype=self.t.dtype, device=exits.device
+        )
+        return zero.scatter(0, exits, 1.0)
+
+    def _soft(self, z: Tensor, values: Tensor, want_weights: bool):
+        form, order = self.form, self.paths.test_order
+        if form.weights == "exp" and self.keys.factor is None:
+            return self._soft_tree(z, values, want_weights)
+        q = self._query(z, form.query, order)
+        if form.weights == "kernel":
+            q = q.clamp(-LARGEST, LARGEST)
+            by_tree = self.kernel(q, values, self.paths) * self.leaves.head[:, None, None]
+            weights = self.kernel.weights(q, self.paths, len(values)) if want_weights else None
+            return self.leaves.add_trees(by_tree), weights
+        query = QUERIES[form.query]
+        p = self.keys.scores(self.paths, *query.terms(q))
+        if query.is_bounded:
+            p = p / self.log_tau.exp()
+        blocks = self.heads.normalise(p, self._weigh)
+        if want_weights or not self.leaves.is_product:
+            weights = self.heads.by_leaf(blocks)
+            return self.leaves.weigh(weights, values), weights
+        V = self.heads.of_leaves(self.leaves.masked(values))
+        parts = [w.t() @ v for w, v in zip(blocks, V, strict=True)]
+        zero = z.new_zeros((z.shape[0], self.machine.n_outputs))
+        return sum(parts, zero), None
+
+    def _weigh(self, p: Tensor, is_real: Tensor | None) -> Tensor:
+        # Learned keys leave the soft tree's weights without a sum of 1: softmax restores it.
+        name = "softmax" if self.form.weights == "exp" else self.form.weights
+        if name in ("entmax", "positive_part"):
+            return WEIGHTS[name](p, is_real, self.options.alpha)
+        return WEIGHTS[name](p, is_real)
+
+    def _soft_tree(self, z: Tensor, values: Tensor, want_weights: bool):
+        order = self.paths.test_order
+        if want_weights or not self.leaves.is_product:
+            q = self._query(z, "log_sigmoid", order)
+            weights = soft_tree_weights(q, self.paths).index_select(0, self.paths.leaf_rank)
+            return self.leaves.weigh(weights, values), weights
+        V = self.leaves.masked(values)
+        if native_kernel(z, V) is not None:
+            return soft_tree_sum(self._query(z, "log_sigmoid", None).t(), self.paths, V), None
+        return soft_tree_sum_by_level(self._query(z, "log_sigmoid", order), self.paths, V), None
+
+    def _query(
+        self, z: Tensor, name: str, order: Tensor | None, is_scaled: bool = True
+    ) -> Float[Tensor, "J m"]:
+        """slope (S z - t) / τ, and the missing answer where S z is missing."""
+
+        def taken(part: Tensor) -> Tensor:
+            return (part if order is None else part.index_select(0, order))[:, None]
+
+        selected, is_missing = self.selection(z, order)
+        # NaN only where S z is missing, or where both are the same infinity: a tie, and 0.
+        q = torch.nan_to_num(selected - taken(self.t), nan=0.0)
+        answer = taken(self.missing)
+        if not QUERIES[name].is_missing_certain:
+            q = torch.where(is_missing, answer, q)
+        if is_scaled:
+            q = q * taken((self.log_slope - self.log_tau).exp())
+        if QUERIES[name].is_missing_certain:
+            q = torch.where(is_missing, answer * LARGEST, q)
+        return q
+
+    def _finished(self, total: Tensor) -> Tensor:
+        output = self.machine.output
+        total = total.to(self.t.dtype)
+        base = self.base.to(self.t.dtype)
+        return self._scaled(total + base if output.base_first else total)
+
+    def _scaled(self, total: Tensor) -> Tensor:
+        output = self.machine.output
+        if output.divisor != 1.0:
+            total = total / output.divisor
+        if output.scale != 1.0:
+            total = total * output.scale
+        return total if output.base_first else total + self.base.to(total.dtype)
+
+    def _check(self, X: Tensor) -> None:
+        if not isinstance(X, torch.Tensor):
+            raise InputError(
+                DOING,
+                f"X is {type(X).__name__}, no tensor",
+                "pass torch.from_numpy(machine.features(X))",
+            )
+        n = self.machine.n_features
+        if X.dim() == 0 or X.shape[-1] != n:
+            raise InputError(
+                DOING,
+                f"X of shape {tuple(X.shape)}; the machine reads {n} features",
+                f"give X the shape (..., {n})",
+            )
+        if X.device != self.t.device:
+            raise InputError(
+                DOING,
+                f"X is on {X.device} and the module on {self.t.device}",
+                f"move one of them: X.to({str(self.t.device)!r})",
+            )
+
+    # ------------------------------------------------------------------ and back
+
+    def harden(self, *, axis_aligned: bool = False) -> DecisionMachine:
+        """An ordinary machine with the parameters as they are now; see `relax.harden`."""
+        return harden(self, axis_aligned=axis_aligned)
+
+    def agreement(
+        self, X: Float[Tensor, "m n_features"], machine: DecisionMachine | None = None
+    ) -> Agreement:
+        """How alike the module and its hardened machine answer on rows X."""
+        return agreement(self, X, machine)
+
+    def extra_repr(self) -> str:
+        form = self.form
+        learned = [name for name, part in self.named_parameters() if part.requires_grad]
+        return (
+            f"{self.machine!r}\nquery={form.query!r}, keys={form.keys!r}, "
+            f"weights={form.weights!r}, exact: {form.exact}\n"
+            f"learns {', '.join(learned) or 'nothing'}"
+        )
+
+
+def thresholds(t: np.ndarray, dtype: torch.dtype) -> Tensor:
+    """t in dtype, rounded down: z ≤ t stays true of the same numbers z of that dtype."""
+    found = torch.from_numpy(np.array(t)).to(dtype)
+    if dtype == torch.float32 and t.dtype == np.float64:
+        down = torch.nextafter(found, torch.full_like(found, -torch.inf))
+        found = torch.where(found.double() > torch.from_numpy(np.array(t)), down, found)
+    return found

@@ -1,0 +1,142 @@
+"""What is asked of a machine for each row, as named Arrow columns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, MissingLibraryError
+from ..run import check_classes, decide, margin, probabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..machine import DecisionMachine
+
+OUTPUTS = ("predict", "proba", "margin", "leaves")
+
+
+def arrow() -> Any:
+    """The pyarrow package."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingLibraryError(
+            "streaming data", "pyarrow is not installed", "pip install 'decision-machines[data]'"
+        ) from None
+    return pyarrow
+
+
+class Answers:
+    """The columns that a machine answers with, named and typed before any row is read.
+
+    `prediction`, `proba_<label>`, `margin` and `leaf_<tree>`; with several of a kind, `margin_1`
+    or `margin_<label>`, `prediction_1`, `proba_1_<label>` (the number is the target's).
+
+    Parameters
+    ----------
+    outputs
+        Of "predict", "proba", "margin", "leaves".
+
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> Answers(dm.figure_one(), ("predict", "leaves")).schema.names
+    ['prediction', 'leaf_0']
+    """
+
+    def __init__(self, machine: DecisionMachine, outputs: Sequence[str] = ("predict",)) -> None:
+        self.machine = machine
+        self.outputs = tuple(dict.fromkeys([outputs] if isinstance(outputs, str) else outputs))
+        unknown = [name for name in self.outputs if name not in OUTPUTS]
+        if unknown or not self.outputs:
+            raise InputError(
+                "choosing what to answer",
+                f"outputs {', '.join(map(repr, unknown)) or 'of no kind'}",
+                f"use some of {', '.join(OUTPUTS)}",
+            )
+        if "proba" in self.outputs:
+            check_classes(machine)
+
+    @cached_property
+    def schema(self) -> Any:
+        """The Arrow schema of the answers."""
+        pyarrow = arrow()
+        # A margin of zeros is enough to know the kinds of all answers; no row is needed.
+        with np.errstate(all="ignore"):
+            sample = self._of_margins(np.zeros((1, self.machine.n_outputs), self._dtype))
+        fields = [(name, self._type(values)) for name, values in sample]
+        if "leaves" in self.outputs:
+            fields += [(f"leaf_{i}", pyarrow.int32()) for i in range(self.machine.n_trees)]
+        return pyarrow.schema(fields)
+
+    def columns(self, table: Any, n_threads: int | None = None) -> list[Any]:
+        """The answers for the rows of a table of the features, as Arrow arrays."""
+        found: list[tuple[str, np.ndarray]] = []
+        if set(self.outputs) != {"leaves"}:
+            found = self._of_margins(margin(self.machine, table, n_threads=n_threads))
+        if "leaves" in self.outputs:
+            leaves = self.machine.apply(table, n_threads=n_threads)
+            found += [(f"leaf_{i}", leaves[:, i]) for i in range(leaves.shape[1])]
+        return [
+            self._array(values, field.type)
+            for (_, values), field in zip(found, self.schema, strict=True)
+        ]
+
+    @property
+    def _dtype(self) -> np.dtype:
+        return self.machine.output.dtype
+
+    @cached_property
+    def _labels(self) -> list[np.ndarray]:
+        return [np.asarray(labels) for labels in self.machine.output.classes or ()]
+
+    def _of_margins(self, margins: np.ndarray) -> list[tuple[str, np.ndarray]]:
+        found = []
+        if "predict" in self.outputs:
+            found += _named("prediction", np.asarray(decide(self.machine, margins)))
+        if "proba" in self.outputs:
+            answer = probabilities(self.machine, margins)
+            if isinstance(answer, list):
+                for target, (labels, values) in enumerate(zip(self._labels, answer, strict=True)):
+                    found += _named(f"proba_{target}", values, labels)
+            else:
+                found += _named("proba", answer, self._labels[0])
+        if "margin" in self.outputs:
+            labels = self._labels[0] if len(self._labels) == 1 else None
+            found += _named("margin", margins, labels)
+        return found
+
+    def _type(self, values: np.ndarray) -> Any:
+        pyarrow = arrow()
+        if values.dtype.kind not in "OUS":
+            return pyarrow.from_numpy_dtype(values.dtype)
+        try:
+            known = [label for labels in self._labels for label in labels.tolist()]
+            return pyarrow.array(known).type
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+            return pyarrow.string()
+
+    def _array(self, values: np.ndarray, type_: Any) -> Any:
+        pyarrow = arrow()
+        values = np.ascontiguousarray(values)
+        if values.dtype.kind in "OUS":
+            labels = values.tolist()
+            is_text = pyarrow.types.is_string(type_)
+            return pyarrow.array([str(label) for label in labels] if is_text else labels, type_)
+        return pyarrow.array(values, type_)
+
+
+def _named(
+    name: str, values: np.ndarray, labels: np.ndarray | None = None
+) -> list[tuple[str, np.ndarray]]:
+    """The columns of (m,) or (m, k) values with their names."""
+    values = values.reshape(len(values), -1)
+    width = values.shape[1]
+    if labels is not None and len(labels) == width:
+        return [(f"{name}_{label}", values[:, i]) for i, label in enumerate(labels.tolist())]
+    if width == 1:
+        return [(name, values[:, 0])]
+    return [(f"{name}_{i}", values[:, i]) for i in range(width)]

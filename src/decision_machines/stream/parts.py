@@ -1,0 +1,152 @@
+"""The files that data lies in: one file, a folder, a glob, or a list of them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from ..errors import InputError
+
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+ENDINGS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+}
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of the data."""
+
+    path: str
+    name: str
+    """Its path within the data, with `/`."""
+    kind: str
+    """parquet, arrow or csv."""
+    size: int
+    mtime_ns: int
+    keys: tuple[tuple[str, Any], ...] = ()
+    """Columns whose value stands in the folders' names, as in `year=2024/`."""
+
+    def identity(self) -> dict[str, Any]:
+        """What says that a file is still the same."""
+        path = os.path.abspath(self.path)
+        return {"path": path, "size": self.size, "mtime_ns": self.mtime_ns}
+
+
+def find_parts(data: Any) -> list[Part]:
+    """The files of `data`, in the order of their names.
+
+    Parameters
+    ----------
+    data
+        A path to a file or a folder, a glob, a list of these, or a `pyarrow.dataset.Dataset` of
+        local files. In folders, names that start with `.` or `_` are passed over, as Arrow, Dask
+        and Spark do.
+    """
+    if hasattr(data, "get_fragments") and hasattr(data, "files"):
+        data = data.files
+    places = [data] if isinstance(data, (str, os.PathLike)) else list(data)
+    found: list[tuple[str, str]] = []
+    for place in places:
+        found += _files(os.fspath(place))
+    if len(places) > 1 and len({name for _, name in found}) < len(found):
+        root = os.path.commonpath([os.path.abspath(path) for path, _ in found])
+        found = [(path, os.path.relpath(os.path.abspath(path), root)) for path, _ in found]
+    if not found:
+        raise InputError(
+            f"looking for data at {data}",
+            "nothing is there",
+            "give a file, a folder of files, or a quoted glob such as 'data/*.parquet'",
+        )
+    paths = [os.path.realpath(path) for path, _ in found]
+    twice = next((path for path in paths if paths.count(path) > 1), None) if places[1:] else None
+    if twice is not None:
+        raise InputError(f"looking for data at {data}", f"{twice} is named twice", "name it once")
+    return sorted((_part(*names) for names in found), key=lambda part: part.name)
+
+
+def _files(place: str) -> list[tuple[str, str]]:
+    """(path, name within the place) of the files at one place."""
+    if os.path.isfile(place):
+        return [(place, os.path.basename(place))]
+    if os.path.isdir(place):
+        return [(path, os.path.relpath(path, place)) for path in _walk(place)]
+    if not glob.has_magic(place):
+        return []
+    root = place
+    while glob.has_magic(root):
+        root = os.path.dirname(root)
+    paths: list[str] = []
+    for path in glob.glob(place, recursive=True):
+        paths += [path] if os.path.isfile(path) else _walk(path)
+    return [(path, os.path.relpath(path, root or ".")) for path in dict.fromkeys(paths)]
+
+
+def _walk(folder: str) -> list[str]:
+    found = []
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        found += [os.path.join(root, name) for name in files if name[0] not in "._"]
+    return found
+
+
+def _part(path: str, name: str) -> Part:
+    status = os.stat(path)
+    name = name.replace(os.sep, "/")
+    pairs = [folder.split("=", 1) for folder in name.split("/")[:-1] if "=" in folder]
+    keys = tuple((unquote(key), _value(unquote(value))) for key, value in pairs)
+    return Part(path, name, _kind(path), status.st_size, status.st_mtime_ns, keys)
+
+
+def _value(text: str) -> int | str | None:
+    if text == NO_VALUE:
+        return None
+    try:
+        return int(text) if str(int(text)) == text else text
+    except ValueError:
+        return text
+
+
+def ending(path: str) -> str:
+    """The part of a file's name that says its kind: `.csv.gz` rather than `.gz`."""
+    stem, last = os.path.splitext(os.path.basename(path))
+    return (os.path.splitext(stem)[1] + last if last == ".gz" else last).lower()
+
+
+def _kind(path: str) -> str:
+    """Told by content where the content says; text is told by the name."""
+    doing = f"reading {path}"
+    try:
+        with open(path, "rb") as file:
+            start = file.read(6)
+    except OSError as error:
+        raise InputError(doing, f"it cannot be opened ({error.strerror})", "check it") from None
+    for magic, kind in MAGIC.items():
+        if start.startswith(magic):
+            return kind
+    named = ENDINGS.get(ending(path))
+    if named == "csv":
+        return named
+    if named is not None:
+        raise InputError(
+            doing,
+            f"its name says {named}, but it starts with {start!r}: it is damaged or no such file",
+            "write the file again",
+        )
+    raise InputError(
+        doing,
+        f"it is no Parquet or Arrow file, and its name does not end in {', '.join(ENDINGS)}",
+        "name the data files with a glob, such as 'data/*.parquet', or rename it",
+    )

@@ -1,0 +1,201 @@
+"""What of a folder is finished: one small record for each file, kept beside the folder.
+
+Beside it, not in it: readers of a folder of Parquet files stumble over anything else in it. A
+record is written after its file has its final name, so a record without its file, or of another
+size, or of an input that changed since, counts for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..errors import InputError
+from .sinks import UNFINISHED, writing
+from .work import Done
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..machine import DecisionMachine
+    from .parts import Part
+
+VERSION = 1
+RUN, LOCK = "run.json", "lock"
+
+
+def fingerprint(machine: DecisionMachine) -> str:
+    """A digest of all that decides a machine's answers; `source` is left aside."""
+    digest = hashlib.sha256()
+
+    def add(value: Any) -> None:
+        if is_dataclass(value):
+            for f in fields(value):
+                if f.name not in ("source", "structure"):
+                    digest.update(f.name.encode())
+                    add(getattr(value, f.name))
+        elif isinstance(value, np.ndarray) and value.dtype != object:
+            digest.update(f"{value.dtype}{value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
+        elif sp.issparse(value):
+            for part in (value.data, value.indices, value.indptr):
+                add(part)
+        elif isinstance(value, (tuple, list, np.ndarray)):
+            digest.update(f"[{len(value)}".encode())
+            for item in value:
+                add(item)
+        elif isinstance(value, dict):
+            add(list(value.items()))
+        else:
+            digest.update(f"{type(value).__name__}{value!r};".encode())
+
+    add(machine)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of one folder of answers."""
+
+    folder: str
+    """Where the answers go."""
+
+    @property
+    def home(self) -> str:
+        parent, name = os.path.split(os.path.abspath(self.folder))
+        return os.path.join(parent, f".{name}.dm-run")
+
+    def begin(self, run: Mapping[str, Any], fresh: bool) -> None:
+        """Start a run, or go on with one that asked for the same.
+
+        Raises
+        ------
+        InputError
+            Where the folder holds anything else, unless `fresh` says to clear it.
+        """
+        run = {"version": VERSION, **run}
+        known = self._read(RUN)
+        if fresh:
+            self._clear(known)
+            known = None
+        doing = f"writing into {self.folder}"
+        if known is None and os.path.isdir(self.folder) and self._visible():
+            raise InputError(
+                doing,
+                f"it holds files already, such as {self._visible()[0]!r}, and no record says that "
+                "they are of this run",
+                "give another folder, or empty this one",
+            )
+        if known is not None and known != run:
+            differing = [key for key in run if known.get(key) != run[key]]
+            raise InputError(
+                doing,
+                f"it holds answers of another run, with another {', '.join(differing)}",
+                "give another folder, or --fresh (fresh=True) to start again",
+            )
+        with writing(self.folder):
+            os.makedirs(self.folder, exist_ok=True)
+            self._remove_unfinished()
+        self._write(RUN, run)
+
+    def finished(self, part: Part, output: str) -> Done | None:
+        """The record of a part whose answers are there, and are those to the file as it is now."""
+        record = self._read(_key(output))
+        if record is None or record["input"] != part.identity():
+            return None
+        done = Done(**record["done"])
+        path = os.path.join(self.folder, output)
+        return done if os.path.isfile(path) and os.path.getsize(path) == done.bytes else None
+
+    def finish(self, part: Part, output: str, done: Done) -> None:
+        """Record that a part's answers are complete."""
+        record = {"output": output, "input": part.identity(), "done": asdict(done)}
+        self._write(_key(output), record)
+
+    def check_strangers(self, outputs: set[str]) -> None:
+        """Refuse answers to files that are no longer among the data: they would be read along."""
+        for name in self._visible():
+            if name not in outputs:
+                raise InputError(
+                    f"writing into {self.folder}",
+                    f"it holds {name!r}, which answers none of the files of this data",
+                    "give another folder, or remove this file, or start again with --fresh",
+                )
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the folder against another run; the system lets go when the process ends."""
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        with writing(self.folder):
+            os.makedirs(self.home, exist_ok=True)
+            lock = os.open(os.path.join(self.home, LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(
+                    f"writing into {self.folder}", "another run writes there", "wait for its end"
+                ) from None
+            yield
+        finally:
+            os.close(lock)
+
+    def _visible(self) -> list[str]:
+        found = []
+        for root, _, files in os.walk(self.folder):
+            names = (os.path.relpath(os.path.join(root, name), self.folder) for name in files)
+            found += [name.replace(os.sep, "/") for name in names if not _is_unfinished(name)]
+        return sorted(found)
+
+    def _clear(self, known: Any) -> None:
+        """Remove the files that the records name, and the records; nothing else."""
+        if known is None:
+            return
+        for name in set(os.listdir(self.home)) - {LOCK}:
+            record = self._read(name) if name != RUN else None
+            if record is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(os.path.join(self.folder, record["output"]))
+            os.remove(os.path.join(self.home, name))
+
+    def _remove_unfinished(self) -> None:
+        for root, _, files in os.walk(self.folder):
+            for name in files:
+                if _is_unfinished(name):
+                    os.remove(os.path.join(root, name))
+
+    def _read(self, name: str) -> Any:
+        try:
+            with open(os.path.join(self.home, name)) as file:
+                return json.load(file)
+        except (OSError, ValueError):
+            return None
+
+    def _write(self, name: str, record: Any) -> None:
+        path = os.path.join(self.home, name)
+        with writing(path):
+            with open(f"{path}.new", "w") as file:
+                json.dump(record, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(f"{path}.new", path)
+
+
+def _is_unfinished(path: str) -> bool:
+    name = os.path.basename(path)
+    return name.startswith(".") and name.endswith(UNFINISHED)
+
+
+def _key(output: str) -> str:
+    return hashlib.sha256(output.encode()).hexdigest()[:24] + ".json"

@@ -1,0 +1,267 @@
+"""`score`: data of any size through a machine, here or on a cluster."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .ahead import ahead
+from .answers import arrow
+from .parts import ENDINGS, Part, ending, find_parts
+from .records import Records, fingerprint
+from .sinks import FORMATS, sink
+from .work import Done, Scorer, Task, score_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ..machine import DecisionMachine
+
+    Progress = Callable[[int, float], None]
+
+CLUSTERS = {"dask": "dask_cluster", "spark": "spark_cluster"}
+"""Engines other than "local" → the file of this room that runs them."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run did."""
+
+    output: str
+    rows: int
+    """Of the whole output."""
+    parts: int
+    """Files of data."""
+    found_finished: int
+    """How many of them an earlier run had finished."""
+    rows_scored: int
+    """By this run."""
+    seconds: float
+
+
+def score(
+    machine: DecisionMachine,
+    data: Any,
+    output: str | os.PathLike | None = None,
+    *,
+    outputs: str | Sequence[str] = "predict",
+    keep: str | Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    engine: str = "local",
+    cluster: Any = None,
+    format: str | None = None,
+    n_threads: int | None = None,
+    rows_at_once: int | None = None,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> Any:
+    """Score files of any size, batch by batch, in memory that does not grow with them.
+
+    Parameters
+    ----------
+    data
+        A Parquet, Arrow or CSV file, a folder or a glob of them, a list of these, or a
+        `pyarrow.dataset.Dataset` of local files.
+    output
+        A file that ends in .parquet, .arrow or .csv: all answers in it, in the order of the data.
+        Otherwise a folder: a file of answers for each file of data. Every file appears when it is
+        complete. Run again, a folder is gone on with where it was left: files that are finished
+        and whose data has not changed are not done again. None returns the answers instead.
+    outputs
+        One or several of "predict", "proba", "margin", "leaves".
+    keep
+        Columns to carry along, before the answers.
+    columns
+        The data's columns that are the features, in their order. By default they are matched by
+        name, or, where the model has no names, are all but the kept ones.
+    engine
+        "local"; "dask" or "spark": the files are shared out among a cluster's workers, which must
+        see the same paths.
+    cluster
+        For Dask a client or a scheduler's address, for Spark a session or a master's address;
+        None starts one on this machine.
+    format
+        Of the files in a folder: "parquet", "arrow" or "csv".
+    n_threads
+        For the engine; by default all processors (one in each worker of a cluster).
+    fresh
+        Whether to remove what an earlier run wrote into the folder and start again.
+    progress
+        Called with (rows scored, share of the data done) as the work goes on.
+
+    Returns
+    -------
+    Report
+        Or, without `output`, the answers themselves, read when asked for: a
+        `pyarrow.RecordBatchReader`, a Dask DataFrame or a Spark DataFrame.
+    """
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    chosen = None if columns is None else tuple(columns)
+    kinds = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    task = Task(kinds, keep, chosen, n_threads, rows_at_once)
+    if engine != "local" and engine not in CLUSTERS:
+        raise InputError(
+            "scoring", f"engine={engine!r}", f"use one of local, {', '.join(CLUSTERS)}"
+        )
+    scorer, parts = Scorer(machine, task), find_parts(data)
+    elsewhere = None
+    if engine != "local":
+        elsewhere = importlib.import_module(f".{CLUSTERS[engine]}", __package__)
+    if output is None:
+        if elsewhere is not None:
+            return elsewhere.frame(scorer, parts, cluster)
+        return _reader(scorer, parts)
+    output = os.fspath(output)
+    _check_apart(data, parts, output)
+    if ending(output) in ENDINGS and not os.path.isdir(output):
+        if elsewhere is not None:
+            raise InputError(
+                f"writing {output}",
+                f"one file, from the many workers of {engine}",
+                "give a folder, or use engine='local'",
+            )
+        return _into_file(scorer, parts, output, progress)
+    if (format or "parquet") not in FORMATS:
+        raise InputError("scoring", f"format={format!r}", f"use one of {', '.join(FORMATS)}")
+    work = _local if elsewhere is None else elsewhere.work
+    return _into_folder(scorer, parts, output, format or "parquet", fresh, progress, work, cluster)
+
+
+def _reader(scorer: Scorer, parts: list[Part]) -> Any:
+    schema = scorer.part_schema(parts[0])
+    batches = (answers for part in parts for answers, _ in scorer.part(part, schema))
+    return arrow().RecordBatchReader.from_batches(schema, batches)
+
+
+def _into_file(scorer: Scorer, parts: list[Part], output: str, progress: Progress | None) -> Report:
+    kind = ENDINGS[ending(output)]
+    if ending(output).endswith("gz"):
+        raise InputError(f"writing {output}", "a packed CSV", "write .csv, and pack it afterwards")
+    start, tell = time.perf_counter(), _Tell(parts, progress)
+    schema = scorer.part_schema(parts[0])
+    with sink(output, schema, kind) as write:
+        for part in parts:
+            for answers, share in ahead(scorer.part(part, schema)):
+                write(answers)
+                tell.batch(part, len(answers), share)
+            tell.part(part)
+    seconds = time.perf_counter() - start
+    return Report(output, tell.rows, len(parts), 0, tell.rows, seconds)
+
+
+def _into_folder(
+    scorer: Scorer,
+    parts: list[Part],
+    output: str,
+    kind: str,
+    fresh: bool,
+    progress: Progress | None,
+    work: Callable[..., Iterable[tuple[Part, Done]]],
+    cluster: Any,
+) -> Report:
+    start, tell, records = time.perf_counter(), _Tell(parts, progress), Records(output)
+    paths = _output_names(parts, kind)
+    task = scorer.task
+    run = {
+        "model": fingerprint(scorer.machine),
+        "outputs": list(task.outputs),
+        "kept columns": list(task.keep),
+        "columns": None if task.columns is None else list(task.columns),
+        "format": kind,
+    }
+    with records.alone():
+        records.begin(run, fresh)
+        records.check_strangers(set(paths.values()))
+        finished = {part: records.finished(part, paths[part]) for part in parts}
+        rows = sum(done.rows for done in finished.values() if done is not None)
+        todo = [part for part in parts if finished[part] is None]
+        for part in parts:
+            if finished[part] is not None:
+                tell.part(part)
+        for part, done in work(scorer, todo, paths, records, kind, tell, cluster):
+            tell.part(part, 0 if work is _local else done.rows)
+            rows += done.rows
+    seconds = time.perf_counter() - start
+    return Report(output, rows, len(parts), len(parts) - len(todo), tell.rows, seconds)
+
+
+def _local(
+    scorer: Scorer,
+    todo: list[Part],
+    paths: dict[Part, str],
+    records: Records,
+    kind: str,
+    tell: _Tell,
+    cluster: Any,
+) -> Iterable[tuple[Part, Done]]:
+    for part in todo:
+        path = os.path.join(records.folder, paths[part])
+        done = score_part(
+            scorer,
+            part,
+            path,
+            kind,
+            progress=lambda rows, share, part=part: tell.batch(part, rows, share),
+        )
+        records.finish(part, paths[part], done)
+        yield part, done
+
+
+def _output_names(parts: list[Part], kind: str) -> dict[Part, str]:
+    """The file of answers for each file of data: its own name, with the format's ending."""
+    names: dict[str, Part] = {}
+    for part in parts:
+        end = ending(part.name)
+        stem = part.name[: -len(end)] if end in ENDINGS else part.name
+        name = stem + FORMATS[kind]
+        if name in names:
+            raise InputError(
+                "naming the files of answers",
+                f"{names[name].path} and {part.path} would both be answered in {name}",
+                "score them apart, or rename one",
+            )
+        names[name] = part
+    return {part: name for name, part in names.items()}
+
+
+def _check_apart(data: Any, parts: list[Part], output: str) -> None:
+    """Refuse an output that is, holds, or lies among the data."""
+    place = os.path.realpath(output)
+    given = [data] if isinstance(data, (str, os.PathLike)) else []
+    folders = [os.path.realpath(folder) for folder in given if os.path.isdir(folder)]
+    within = [folder for folder in folders if f"{place}{os.sep}".startswith(f"{folder}{os.sep}")]
+    paths = [os.path.realpath(part.path) for part in parts]
+    within += [path for path in paths if f"{path}{os.sep}".startswith(f"{place}{os.sep}")]
+    if within:
+        raise InputError(
+            f"writing {output}",
+            f"it would lie among the data, at {within[0]}",
+            "give an output outside the data's folder",
+        )
+
+
+class _Tell:
+    """Counts rows and the share of the data that is done, and tells whoever asked."""
+
+    def __init__(self, parts: list[Part], progress: Progress | None) -> None:
+        self.total = sum(part.size for part in parts) or 1
+        self.done = 0
+        self.rows = 0
+        self.progress = progress
+
+    def batch(self, part: Part, rows: int, share: float) -> None:
+        """Some rows of a part that is being read."""
+        self.rows += rows
+        if self.progress is not None:
+            self.progress(self.rows, (self.done + share * part.size) / self.total)
+
+    def part(self, part: Part, rows: int = 0) -> None:
+        """A whole part."""
+        self.done += part.size
+        self.rows += rows
+        if self.progress is not None:
+            self.progress(self.rows, self.done / self.total)

@@ -1,0 +1,115 @@
+"""Files of answers that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .answers import arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+FORMATS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
+UNFINISHED = ".unfinished"
+GATHERED_BYTES = 1 << 24
+GATHERED_ROWS = 1 << 20
+
+
+@contextlib.contextmanager
+def sink(path: str, schema: Any, kind: str) -> Iterator[Callable[[Any], None]]:
+    """A function that takes record batches; the file appears at `path` when all are written.
+
+    Until then it has a hidden name that ends in `.unfinished`. Whatever goes wrong, what stood at
+    `path` stays as it was.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    unfinished = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{UNFINISHED}")
+    try:
+        with writing(path):
+            os.makedirs(folder, exist_ok=True)
+            # Unbuffered: closing after a failed write must have nothing left to fail on.
+            with open(unfinished, "xb", buffering=0) as file:
+                writer = WRITERS[kind](arrow().PythonFile(file, "w"), schema)
+                try:
+                    gather = _Gather(writer)
+                    yield gather.take
+                    gather.pour()
+                    writer.close()
+                except BaseException:
+                    with contextlib.suppress(Exception):
+                        writer.close()
+                    raise
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(unfinished)
+        raise
+    _sync_folder(folder)
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Say of an error in writing a file what is left of it: nothing."""
+    try:
+        yield
+    except (OSError, arrow().ArrowException) as error:
+        raise InputError(
+            f"writing {path}",
+            f"it cannot be written ({getattr(error, 'strerror', None) or error})",
+            "check the folder, its permissions and the space left on its disk, and run again: "
+            "what is finished stays, and no unfinished file is left",
+        ) from error
+
+
+class _Gather:
+    """Batches gathered into pieces worth a row group."""
+
+    def __init__(self, writer: Any) -> None:
+        self.writer, self.batches, self.rows, self.bytes = writer, [], 0, 0
+
+    def take(self, batch: Any) -> None:
+        self.batches.append(batch)
+        self.rows += len(batch)
+        self.bytes += batch.nbytes
+        if self.rows >= GATHERED_ROWS or self.bytes >= GATHERED_BYTES:
+            self.pour()
+
+    def pour(self) -> None:
+        if self.batches:
+            table = arrow().Table.from_batches(self.batches)
+            self.batches, self.rows, self.bytes = [], 0, 0
+            self.writer.write_table(table)
+
+
+def _parquet(file: Any, schema: Any) -> Any:
+    from pyarrow import parquet
+
+    return parquet.ParquetWriter(file, schema, write_page_checksum=True)
+
+
+def _csv(file: Any, schema: Any) -> Any:
+    from pyarrow import csv
+
+    return csv.CSVWriter(file, schema)
+
+
+def _arrow(file: Any, schema: Any) -> Any:
+    return arrow().ipc.new_file(file, schema)
+
+
+WRITERS: dict[str, Callable[[Any, Any], Any]] = {"parquet": _parquet, "csv": _csv, "arrow": _arrow}
+
+
+def _sync_folder(folder: str) -> None:
+    """Have the new name on disk too, where the system lets folders be opened."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

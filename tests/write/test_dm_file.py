@@ -1,0 +1,334 @@
+"""Our own file: what is saved comes back equal in every bit, whole or not at all."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given
+from library_models import LIBRARIES, models, onnx_models
+from strategies import machines, make_machine, probe_rows
+
+import decision_machines as dm
+from decision_machines.machine import schema
+from decision_machines.read.dm_file import read_dm_bytes
+from decision_machines.read.safetensors import read_container
+from decision_machines.run.decisions import DECISIONS
+from decision_machines.run.links import LINKS
+from decision_machines.write.dm_file import container, dm_bytes
+
+FILES = Path(__file__).parent / "files"
+
+
+def comes_back(machine, path):
+    machine.save(path)
+    found = dm.load(path)
+    assert found.equals(machine)
+    assert machine.equals(found)
+    assert found.source == machine.source
+    return found
+
+
+@given(machine=machines())
+def test_any_machine_comes_back_equal(machine):
+    assert read_dm_bytes(dm_bytes(machine)).equals(machine)
+
+
+@given(machine=machines(oblique=True, min_trees=1))
+def test_oblique_machines_come_back_equal(machine):
+    assert read_dm_bytes(dm_bytes(machine)).equals(machine)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_models_of_every_library_come_back_equal_and_answer_alike(library, tmp_path):
+    for name, model in models(library).items():
+        machine = dm.convert(model)
+        found = comes_back(machine, tmp_path / f"{name}.dm")
+        X = np.nan_to_num(probe_rows(machine, 20))
+        if not machine.columns.encodes_arrays:
+            assert np.array_equal(found.margin(X), machine.margin(X), equal_nan=True)
+
+
+def test_onnx_models_come_back_equal(tmp_path):
+    for name, model in onnx_models().items():
+        comes_back(dm.convert(model), tmp_path / f"{name}.dm")
+
+
+LABELS = {
+    "text": np.array(["a", "ß", "", "\U0001f333", "\udc80"]),
+    "wide text": np.array(["a", "b"], "<U40"),
+    "text of another byte order": np.array(["a", "b"], ">U3"),
+    "int64": np.array([-(2**62), 7]),
+    "int8": np.array([-3, 7], np.int8),
+    "uint64": np.array([2**64 - 1, 0], np.uint64),
+    "big endian": np.array([1, 2], ">i4"),
+    "bool": np.array([False, True]),
+    "float32": np.array([0.1, np.nan, -0.0], np.float32),
+    "float64": np.array([1e300, np.inf, 0.1]),
+    "objects": np.array(["a", 1, 2.5, True, None, float("-inf")], object),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_class_labels_of_any_kind_come_back_in_their_dtype(labels, tmp_path):
+    k = len(labels)
+    machine = make_machine([3, 4], np.random.default_rng(0), n_outputs=k)
+    output = replace(machine.output, classes=(labels,), decision="argmax")
+    found = comes_back(replace(machine, output=output), tmp_path / "m.dm")
+    assert found.output.classes[0].dtype == labels.dtype
+    assert list(map(type, found.output.classes[0].tolist())) == list(map(type, labels.tolist()))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([1 + 2j, 0]),
+        np.array(["2020-01-01", "2021-01-01"], "datetime64[D]"),
+        np.array([("a",), ("b",)], object),
+        np.array([b"a", b"b"]),
+        np.array([2**70, 1], object),
+    ],
+    ids=["complex", "dates", "tuples", "bytes", "huge"],
+)
+def test_other_labels_are_refused_in_words(labels, tmp_path):
+    machine = make_machine([3], np.random.default_rng(0), n_outputs=2)
+    machine = replace(
+        machine, output=replace(machine.output, classes=(labels.reshape(len(labels), -1)[:, 0],))
+    )
+    if labels.ndim > 1:
+        machine = replace(machine, output=replace(machine.output, classes=(labels,)))
+    with pytest.raises(dm.UnsupportedModelError, match=r"output\.classes\[0\]"):
+        machine.save(tmp_path / "m.dm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_field_of_the_columns_comes_back(tmp_path):
+    machine = make_machine([3, 1], np.random.default_rng(3), n_features=3)
+    columns = replace(
+        machine.columns,
+        names=("a", "b", "ç"),
+        categories={1: ("x", 3, 0.5, None, True), 2: ()},
+        absent=float("nan"),
+        missing_value=-999.0,
+        integers_as=np.float32,
+        table_categories=(("u", "v"), (1, 2.0, float("nan"))),
+        encodes_arrays=True,
+        label_hash="catboost",
+        refuses_new_labels=True,
+    )
+    found = comes_back(replace(machine, columns=columns), tmp_path / "m.dm").columns
+    for field in fields(dm.Columns):
+        default = field.default
+        if field.name not in ("n_features", "dtype", "feature", "rule", "sets", "categories"):
+            assert getattr(found, field.name) != default, field.name
+    assert [type(label) for label in found.categories[1]] == [str, int, float, type(None), bool]
+
+
+def test_every_field_of_a_machine_is_in_the_schema():
+    """A field added to a part and forgotten here would be lost in saving."""
+    machine = make_machine([3], np.random.default_rng(0), rules=True)
+    metadata, arrays = read_container(dm_bytes(machine), "testing")
+    texts = json.loads(metadata["machine"])
+    for part, of in (
+        (dm.Columns, "columns"),
+        (dm.Output, "output"),
+        (dm.Trees, "trees"),
+        (dm.LinearLeaves, "linear"),
+        (dm.CategorySets, "columns.sets"),
+    ):
+        known = {
+            name.removeprefix(f"{of}.").split(".")[0]
+            for name in schema.ARRAYS
+            if name.startswith(of)
+        }
+        if of in texts:
+            known |= set(texts[of])
+        if of == "columns.sets":
+            known |= {"negative_fractions", "whole"}
+        assert {field.name for field in fields(part)} <= known, of
+    assert set(arrays) <= set(schema.ARRAYS)
+
+
+def test_links_and_decisions_of_the_schema_are_those_that_run():
+    """A link or decision added to the tables of `run` must be added to machine/schema.py too."""
+
+    def takes(function, given):
+        parameters = list(inspect.signature(function).parameters.values())[given:]
+        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            return None
+        return sum(p.default is p.empty for p in parameters), len(parameters)
+
+    assert set(schema.LINKS) == set(LINKS)
+    assert set(schema.DECISIONS) == set(DECISIONS)
+    for name, function in LINKS.items():
+        if not name.startswith("averaged") and name != "onnx":
+            assert schema.LINKS[name] == takes(function, 1), name
+    for name, function in DECISIONS.items():
+        assert schema.DECISIONS[name] == takes(function, 3), name
+
+
+# ---------------------------------------------------------------------- the container
+
+
+@given(machine=machines())
+def test_the_container_is_what_safetensors_reads(machine):
+    data = dm_bytes(machine)
+    metadata, ours = read_container(data, "testing")
+    theirs = safetensors.numpy.load(data)
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+        assert ours[name].dtype == theirs[name].dtype
+        assert np.array_equal(ours[name], theirs[name], equal_nan=True)
+    assert metadata["version"] == str(schema.VERSION)
+
+
+@given(machine=machines())
+def test_what_safetensors_writes_is_read(machine):
+    metadata, arrays = read_container(dm_bytes(machine), "testing")
+    theirs = safetensors.numpy.save({k: np.array(v) for k, v in arrays.items()}, metadata)
+    assert dm.convert(theirs).equals(machine)
+
+
+def test_arrays_are_aligned_and_not_copied():
+    machine = make_machine([50] * 20, np.random.default_rng(0))
+    data = dm_bytes(machine)
+    _, arrays = read_container(data, "testing")
+    for array in arrays.values():
+        assert array.flags.aligned
+        assert not array.flags.owndata
+
+
+def test_arrays_out_of_line_are_read_all_the_same():
+    machine = make_machine([5], np.random.default_rng(0))
+    metadata, arrays = read_container(dm_bytes(machine), "testing")
+    data = b"".join(container(arrays, {**metadata, "odd": "x"}))
+    size = int.from_bytes(data[:8], "little")
+    shifted = (size + 1).to_bytes(8, "little") + data[8 : 8 + size] + b" " + data[8 + size :]
+    assert read_dm_bytes(shifted).equals(machine)
+
+
+# ---------------------------------------------------------------------- versions
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION + 1))
+def test_a_file_of_each_version_is_read(version):
+    found = dm.load(FILES / f"version-{version}.dm")
+    expected = json.loads((FILES / f"version-{version}.json").read_text())
+    X = np.array(expected["X"], np.float64)
+    assert found.apply(X).tolist() == expected["leaves"]
+    assert found.margin(X).tolist() == expected["margins"]
+    assert found.predict(X).tolist() == expected["answers"]
+
+
+def test_todays_writer_writes_the_newest_file_again():
+    path = FILES / f"version-{schema.VERSION}.dm"
+    assert dm_bytes(dm.load(path)) == path.read_bytes()
+
+
+def test_a_newer_version_is_refused_with_what_to_do():
+    metadata, arrays = read_container(dm_bytes(dm.figure_one()), "testing")
+    data = b"".join(container(arrays, {**metadata, "version": str(schema.VERSION + 1)}))
+    with pytest.raises(dm.UnsupportedModelError, match="install a newer"):
+        dm.convert(data)
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def test_saving_again_gives_the_same_bytes(tmp_path):
+    machine = make_machine([3, 4], np.random.default_rng(0))
+    machine.save(tmp_path / "a.dm")
+    dm.load(tmp_path / "a.dm").save(tmp_path / "b.dm")
+    assert (tmp_path / "a.dm").read_bytes() == (tmp_path / "b.dm").read_bytes()
+
+
+def test_a_saved_file_has_the_permissions_of_any_new_file(tmp_path):
+    dm.figure_one().save(tmp_path / "m.dm")
+    (tmp_path / "other").write_bytes(b"")
+    assert (tmp_path / "m.dm").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_link_keeps_pointing_to_the_file_that_is_written(tmp_path):
+    (tmp_path / "real.dm").write_bytes(b"old")
+    (tmp_path / "link.dm").symlink_to("real.dm")
+    dm.figure_one().save(tmp_path / "link.dm")
+    assert (tmp_path / "link.dm").is_symlink()
+    assert dm.load(tmp_path / "real.dm").equals(dm.figure_one())
+
+
+def test_a_folder_that_is_not_there_is_said_in_words(tmp_path):
+    with pytest.raises(dm.InputError, match="cannot be written"):
+        dm.figure_one().save(tmp_path / "nowhere" / "m.dm")
+
+
+@pytest.mark.parametrize("fails", ["write", "fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, fails):
+    path = tmp_path / "m.dm"
+    dm.figure_one().save(path)
+    old = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    if fails == "write":
+        import decision_machines.write.dm_file as room
+
+        monkeypatch.setattr(
+            room,
+            "_parts",
+            lambda machine: (part if i == 0 else full() for i, part in enumerate([b"x", b"y"])),
+        )
+    else:
+        monkeypatch.setattr(os, fails, full)
+    with pytest.raises(dm.InputError, match="No space left"):
+        make_machine([5], np.random.default_rng(0)).save(path)
+    assert path.read_bytes() == old
+    assert os.listdir(tmp_path) == ["m.dm"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk without space")
+def test_a_disk_without_space_is_met_for_real(tmp_path, monkeypatch):
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, *a: real("/dev/full", os.O_WRONLY))
+    with pytest.raises(dm.InputError, match="No space left"):
+        dm.figure_one().save(tmp_path / "m.dm")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_process_killed_while_saving_leaves_the_old_file(tmp_path):
+    path = tmp_path / "m.dm"
+    dm.figure_one().save(path)
+    code = (
+        "import sys, time, decision_machines as dm\n"
+        "from decision_machines.write.atomic import write_atomically\n"
+        "def parts():\n"
+        "    yield b'half'\n"
+        "    print('half', flush=True)\n"
+        "    time.sleep(60)\n"
+        "write_atomically(sys.argv[1], parts())\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"half\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert dm.load(path).equals(dm.figure_one())
+
+
+def test_a_large_forest_is_saved_and_loaded_in_no_time(tmp_path):
+    machine = make_machine([2000] * 100, np.random.default_rng(0), orders=("preorder",))
+    begin = time.perf_counter()
+    machine.save(tmp_path / "m.dm")
+    found = dm.load(tmp_path / "m.dm")
+    assert time.perf_counter() - begin < 2
+    assert found.equals(machine)
