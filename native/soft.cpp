@@ -169,27 +169,52 @@ struct Workspace {
                     int64_t row, int64_t n) {
         const std::vector<int32_t>& used = group.used;
         const int64_t n_used = static_cast<int64_t>(used.size());
-        // A few columns at a time, so that a row's cache line is read once.
-        for (int64_t c = 0; c < n_used; c += kColumnsAtOnce) {
-            const int64_t last = std::min(c + kColumnsAtOnce, n_used);
-            bool tame[kColumnsAtOnce];
-            std::fill(tame, tame + kColumnsAtOnce, true);
-            for (int64_t r = 0; r < n; ++r) {
-                const T* from = call.z + (row + r) * plan.n_columns;
-                for (int64_t i = c; i < last; ++i) {
-                    const T x = from[used[i]];
-                    z.get()[i * kSoftTile + r] = x;
-                    tame[i - c] &= is_tame(x);
+        for (int64_t c = 0; c < n_used; ++c)
+            std::fill(z.get() + c * kSoftTile + n, z.get() + (c + 1) * kSoftTile, T(0));
+        if (call.z_row == 1) {
+            for (int64_t c = 0; c < n_used; ++c) {
+                const T* from = call.z + row + used[c] * call.z_column;
+                std::copy(from, from + n, z.get() + c * kSoftTile);
+            }
+        } else {
+            // A few columns at a time, so that a row's cache line is read once.
+            for (int64_t c = 0; c < n_used; c += kColumnsAtOnce) {
+                const int64_t last = std::min(c + kColumnsAtOnce, n_used);
+                for (int64_t r = 0; r < n; ++r) {
+                    const T* from = call.z + (row + r) * call.z_row;
+                    for (int64_t i = c; i < last; ++i)
+                        z.get()[i * kSoftTile + r] = from[used[i] * call.z_column];
                 }
             }
-            for (int64_t i = c; i < last; ++i) {
-                wild[i] = !tame[i - c];
-                std::fill(z.get() + i * kSoftTile + n, z.get() + (i + 1) * kSoftTile, T(0));
-            }
+        }
+        for (int64_t c = 0; c < n_used; ++c) {
+            int all_tame = 1;
+            for (int64_t r = 0; r < n; ++r) all_tame &= is_tame(z.get()[c * kSoftTile + r]);
+            wild[c] = !all_tame;
         }
         return {n, z.get(), wild.data(), out.get(), G.get(), nullptr};
     }
 };
+
+// A group's gradients of z to where they belong.
+template <typename T>
+void add_dz(const SoftRows<T>& rows, const std::vector<int32_t>& used,
+            const SoftGradients<T>& gradients, T* dz) {
+    const int64_t n_used = static_cast<int64_t>(used.size());
+    if (gradients.dz_row == 1) {
+        for (int64_t c = 0; c < n_used; ++c) {
+            const T* from = rows.dz + c * kSoftTile;
+            T* to = dz + used[c] * gradients.dz_column;
+            for (int64_t r = 0; r < rows.n; ++r) to[r] += from[r];
+        }
+        return;
+    }
+    for (int64_t c = 0; c < n_used; c += kColumnsAtOnce)
+        for (int64_t r = 0; r < rows.n; ++r)
+            for (int64_t i = c; i < std::min(c + kColumnsAtOnce, n_used); ++i)
+                dz[r * gradients.dz_row + used[i] * gradients.dz_column] +=
+                    rows.dz[i * kSoftTile + r];
+}
 
 inline void forward_tree(const SoftKernels& k, const SoftTree<float>& tree,
                          const SoftRows<float>& rows, float skip, void* scratch) {
@@ -347,8 +372,7 @@ void soft_backward(const SoftPlan& plan, const SoftCall<T>& call, const T* G,
                     for (int64_t r = 0; r < n; ++r) to[r] = G[(row + r) * k + c];
                     std::fill(to + n, to + kSoftTile, T(0));
                 }
-                T* dz = gradients.dz ? gradients.dz + row * plan.n_columns : nullptr;
-                if (dz) std::fill(dz, dz + n * plan.n_columns, T(0));
+                T* dz = gradients.dz ? gradients.dz + row * gradients.dz_row : nullptr;
                 for (const SoftGroup& group : plan.groups) {
                     SoftRows<T> rows = own.lay(plan, group, call, row, n);
                     const int64_t n_used = static_cast<int64_t>(group.used.size());
@@ -364,11 +388,7 @@ void soft_backward(const SoftPlan& plan, const SoftCall<T>& call, const T* G,
                                       own.scratch.get());
                     }
                     if (!dz) continue;
-                    for (int64_t c = 0; c < n_used; c += kColumnsAtOnce)
-                        for (int64_t r = 0; r < n; ++r)
-                            for (int64_t i = c; i < std::min(c + kColumnsAtOnce, n_used); ++i)
-                                dz[r * plan.n_columns + group.used[i]] +=
-                                    rows.dz[i * kSoftTile + r];
+                    add_dz(rows, group.used, gradients, dz);
                 }
             }
         }

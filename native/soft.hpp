@@ -47,7 +47,8 @@ private:
 template <typename T>
 struct SoftCall {
     const SoftKernels* kernels;
-    const T* z;      // (m, n_columns)
+    const T* z;      // (m, n_columns), in any strides
+    int64_t z_row, z_column;
     const T* t;      // (J,)
     const T* slope;  // (J,)
     const T* V;      // (L, width)
@@ -62,7 +63,8 @@ struct SoftGradients {
     T* dt;      // (J,)
     T* dslope;  // (J,)
     T* dV;      // (L, width)
-    T* dz;      // (m, n_columns) or null
+    T* dz;      // (m, n_columns) or null, in any strides
+    int64_t dz_row, dz_column;
 };
 
 template <typename T>

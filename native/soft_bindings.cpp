@@ -19,6 +19,10 @@ using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <typename T, int N>
 using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 
+// (m, n) in any strides.
+template <typename T>
+using Rows = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
 void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }
@@ -36,7 +40,7 @@ bool has_shape(const A& array, int64_t rows, int64_t columns) {
 }
 
 template <typename T>
-dm::SoftCall<T> call_of(const dm::SoftPlan& plan, const std::string& target, const In<T, 2>& z,
+dm::SoftCall<T> call_of(const dm::SoftPlan& plan, const std::string& target, const Rows<const T>& z,
                         const In<T, 1>& t, const In<T, 1>& slope, const In<T, 2>& V, double skip,
                         int64_t n_threads) {
     const size_t n_tests = static_cast<size_t>(plan.n_tests());
@@ -44,13 +48,14 @@ dm::SoftCall<T> call_of(const dm::SoftPlan& plan, const std::string& target, con
     require(t.shape(0) == n_tests && slope.shape(0) == n_tests, "t and slope must be (J,)");
     require(has_shape(V, plan.n_leaves(), plan.width()), "V has the wrong shape");
     require(skip >= 0 && skip < 1, "skip must be from 0 to below 1");
-    return {kernels_of(target), z.data(),  t.data(),
-            slope.data(),       V.data(),  static_cast<int64_t>(z.shape(0)),
+    return {kernels_of(target), z.data(),     z.stride(0),
+            z.stride(1),        t.data(),     slope.data(),
+            V.data(),           static_cast<int64_t>(z.shape(0)),
             static_cast<T>(skip), n_threads};
 }
 
 template <typename T>
-void forward(const dm::SoftPlan& plan, const std::string& target, In<T, 2> z, In<T, 1> t,
+void forward(const dm::SoftPlan& plan, const std::string& target, Rows<const T> z, In<T, 1> t,
              In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, Out<T, 2> out) {
     const auto call = call_of<T>(plan, target, z, t, slope, V, skip, n_threads);
     require(has_shape(out, call.m, plan.n_outputs), "out has the wrong shape");
@@ -59,9 +64,9 @@ void forward(const dm::SoftPlan& plan, const std::string& target, In<T, 2> z, In
 }
 
 template <typename T>
-void backward(const dm::SoftPlan& plan, const std::string& target, In<T, 2> z, In<T, 1> t,
+void backward(const dm::SoftPlan& plan, const std::string& target, Rows<const T> z, In<T, 1> t,
               In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, In<T, 2> G,
-              Out<T, 1> dt, Out<T, 1> dslope, Out<T, 2> dV, std::optional<Out<T, 2>> dz) {
+              Out<T, 1> dt, Out<T, 1> dslope, Out<T, 2> dV, std::optional<Rows<T>> dz) {
     const auto call = call_of<T>(plan, target, z, t, slope, V, skip, n_threads);
     require(has_shape(G, call.m, plan.n_outputs), "the gradient has the wrong shape");
     require(dt.shape(0) == t.shape(0) && dslope.shape(0) == t.shape(0) &&
@@ -70,7 +75,8 @@ void backward(const dm::SoftPlan& plan, const std::string& target, In<T, 2> z, I
             "an output has the wrong shape");
     nb::gil_scoped_release release;
     dm::soft_backward<T>(plan, call, G.data(),
-                         {dt.data(), dslope.data(), dV.data(), dz ? dz->data() : nullptr});
+                         {dt.data(), dslope.data(), dV.data(), dz ? dz->data() : nullptr,
+                          dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
 }
 
 void exp32(const std::string& target, In<float, 1> x, Out<float, 1> out) {

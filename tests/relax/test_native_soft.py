@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import SHAPES, machines, make_children
+from strategies import SHAPES, machines, make_children, make_machine
 
 from decision_machines import _native
 from decision_machines.errors import InputError
@@ -20,6 +20,7 @@ from decision_machines.relax.native_soft import (  # noqa: E402
     soft_tree_sum,
     soft_tree_sum_native,
 )
+from decision_machines.relax.paths import Paths  # noqa: E402
 
 TARGETS = _native.targets()
 DTYPES = (torch.float32, torch.float64)
@@ -421,25 +422,28 @@ def test_the_structure_can_be_pickled():
 # -- from q ---------------------------------------------------------------------------------------
 
 
-class Walkable:
-    """What the kernel reads of the levels' own structure."""
-
-    def __init__(self, structure):
-        self.children, self.test_start = structure.children, structure.test_start
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float32", "float64"])
 def test_the_sum_from_q_is_the_sum_from_z(dtype):
-    structure = forest([20, 1, 7], k=2, seed=36)
+    machine = make_machine([20, 1, 7], np.random.default_rng(36), rules=False, n_outputs=2)
+    structure, paths = SoftStructure.of(machine), Paths(machine)
     z, t, slope, V = numbers(structure, 70, dtype, seed=37, nan=0.0)
-    q = ((z[:, structure.selection] - t) * slope).detach().requires_grad_()
-    paths = Walkable(structure)
-    found = gradients(lambda q, V: soft_tree_sum(q, paths, V), [q, V])
+    q = ((z[:, structure.selection.copy()] - t) * slope).detach()
     plain = gradients(lambda V: plain_sum(structure, z, t, slope, V), [V])
-    torch.testing.assert_close(found[0], plain[0], **NEAR[dtype])
-    torch.testing.assert_close(found[2], plain[1], **NEAR[dtype])
-    if dtype == torch.float64:
-        assert torch.autograd.gradcheck(lambda q, V: soft_tree_sum(q, paths, V), [q[:5], V])
+    by_test = q.t().contiguous().t()
+    assert not by_test.is_contiguous()
+    for query in (q.requires_grad_(), by_test.requires_grad_()):
+        found = gradients(lambda q, V: soft_tree_sum(q, paths, V), [query, V])
+        torch.testing.assert_close(found[0], plain[0], **NEAR[dtype])
+        torch.testing.assert_close(found[2], plain[1], **NEAR[dtype])
+        if dtype == torch.float64:
+            assert torch.autograd.gradcheck(lambda q: soft_tree_sum(q, paths, V), query[:5])
+
+
+def test_wide_inputs_are_laid_out_in_groups():
+    structure = forest([300, 200, 250, 3], n=2000, seed=38)
+    assert_same_sums(structure, numbers(structure, 40, torch.float64, seed=39))
+    shared = forest([600, 500], n=700, seed=40)
+    assert_same_sums(shared, numbers(shared, 20, torch.float64, seed=41))
 
 
 # -- errors ---------------------------------------------------------------------------------------

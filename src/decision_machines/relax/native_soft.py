@@ -169,7 +169,7 @@ def soft_tree_sum_native(
     working = dtype if dtype in _BITS else torch.float32
     z, t, slope, V = (value.to(working) for value in given.values())
     threads = torch.get_num_threads() if n_threads is None else int(n_threads)
-    rows = z.reshape(-1, structure.n_columns)
+    rows = z.reshape(z.shape[:-1].numel(), structure.n_columns)
     if torch.is_grad_enabled() and any(value.requires_grad for value in (z, t, slope, V)):
         out = NativeSoftTree.apply(rows, t, slope, V, structure.plan, float(skip), threads)
     else:
@@ -180,16 +180,17 @@ def soft_tree_sum_native(
 def soft_tree_sum(
     q: Float[torch.Tensor, "m J"], paths: Any, V: Float[torch.Tensor, "L k"], **options: Any
 ) -> Float[torch.Tensor, "m k"]:
-    """The same sum from q itself, whatever made it; `paths` has `children` and `test_start`.
+    """The same sum from q itself, whatever made it; `paths` is a `relax.paths.Paths`.
 
-    An infinite q is a hard gate. Where q is slope (z - t), `soft_tree_sum_native` is several times
-    faster: it neither writes q nor its gradient.
+    An infinite q is a hard gate; NaN goes left. Fastest where q lies tests first, as the transpose
+    of (J, m). Where q is slope (z - t), `soft_tree_sum_native` is faster still: it writes neither q
+    nor its gradient.
     """
     structure = vars(paths).get("soft_structure")
-    if structure is None:
-        n_tests = len(paths.children)
+    if structure is None or structure.n_outputs != V.shape[1]:
+        n_tests = len(paths.children_of)
         structure = SoftStructure(
-            paths.children,
+            paths.children_of,
             paths.test_start,
             np.arange(n_tests),
             np.full(n_tests, -1),
@@ -214,16 +215,14 @@ class NativeSoftTree(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, G):
-        z, t, slope, V = ctx.saved_tensors
-        dz = torch.empty_like(z, memory_format=torch.contiguous_format)
-        dz = dz if ctx.needs_input_grad[0] else None
+        z, t, slope, V = (value.detach() for value in ctx.saved_tensors)
+        dz = torch.zeros_like(z) if ctx.needs_input_grad[0] else None
         dt, dslope, dV = (
             torch.empty_like(value, memory_format=torch.contiguous_format)
             for value in (t, slope, V)
         )
-        _call(
-            "backward", ctx.plan, (z, t, slope, V), ctx.skip, ctx.threads, (G, dt, dslope, dV, dz)
-        )
+        others = (G.contiguous(), dt, dslope, dV, dz)
+        _call("backward", ctx.plan, (z, t, slope, V), ctx.skip, ctx.threads, others)
         return dz, dt, dslope, dV, None, None, None
 
 
@@ -231,6 +230,7 @@ _BITS = {torch.float32: "32", torch.float64: "64"}
 
 
 def _forward(z, t, slope, V, plan, skip, threads):
+    z, t, slope, V = (value.detach() for value in (z, t, slope, V))
     out = z.new_empty((len(z), plan.n_outputs))
     _call("forward", plan, (z, t, slope, V), skip, threads, (out,))
     return out
@@ -239,15 +239,15 @@ def _forward(z, t, slope, V, plan, skip, threads):
 def _call(name, plan, inputs, skip, threads, others):
     method = getattr(plan, name + _BITS[inputs[0].dtype])
     try:
-        method(_target(), *map(_array, inputs), skip, threads, *map(_array, others))
+        # z and its gradient are read and written where they lie; the others are small.
+        z, *inputs = inputs
+        inputs = [value.contiguous().numpy() for value in inputs]
+        others = [None if value is None else value.numpy() for value in others]
+        method(_target(), z.numpy(), *inputs, skip, threads, *others)
     except ValueError as error:
         raise InputError(
             DOING, str(error), "check that training has not diverged, and the shapes given"
         ) from None
-
-
-def _array(tensor):
-    return None if tensor is None else tensor.detach().contiguous().numpy()
 
 
 def _target() -> str:
