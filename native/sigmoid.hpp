@@ -114,7 +114,6 @@ inline Vec<T> exp(Vec<T> x) {
     r = r - n * C::ln2_low;
     constexpr int last = static_cast<int>(sizeof C::p / sizeof(T)) - 1;
     Vec<T> p = broadcast<T>(C::p[last]);
-#pragma GCC unroll 16
     for (int i = last - 1; i >= 0; --i) p = p * r + C::p[i];
     const Vec<T> e = T(1) + (r + (r * r) * p);
     // The low bits of `rounded` are n: shifted, they are what to add to the exponent.

@@ -72,7 +72,7 @@ void share(int64_t n, int64_t n_threads, const Work& work) {
     std::exception_ptr failure;
     auto run = [&] {
         try {
-            const FlushSubnormals flush;
+            [[maybe_unused]] FlushSubnormals flush;
             work([&] {
                 const int64_t i = counter++;
                 return i < n ? i : int64_t{-1};
