@@ -26,8 +26,9 @@ void add_plain(const Label* labels, const T* values, Aggregate aggregate, T* sum
 
 // Up to 64 values, stored as planes of their bytes: a permute looks 64 rows up in each plane, and
 // unpacking puts the bytes together. Unpacking works within quarters of a register, so the labels
-// are first put in the order that makes the values come out in the rows'.
-constexpr bool kSplits = true;
+// are first put in the order that makes the values come out in the rows'. A plane is as long as
+// there are labels; what is read beyond it is not looked up.
+constexpr int kSplits = kSplitsFloat | kSplitsDouble;
 
 template <int Size>
 struct Order {
@@ -41,11 +42,11 @@ struct Order {
 constexpr Order<4> kOrder4;
 constexpr Order<8> kOrder8;
 
-inline void add_few(const uint8_t* labels, const float* values, float* sum) {
+inline void add_few(const uint8_t* labels, const float* values, int64_t n_labels, float* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder4.row);
     __m512i plane[4];
-    for (int i = 0; i < 4; ++i) plane[i] = _mm512_loadu_si512(planes + 64 * i);
+    for (int i = 0; i < 4; ++i) plane[i] = _mm512_loadu_si512(planes + n_labels * i);
     for (int64_t r = 0; r < kBlockRows; r += 64) {
         const __m512i at = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(labels + r));
         __m512i byte[4], word[4], value[4];
@@ -65,11 +66,11 @@ inline void add_few(const uint8_t* labels, const float* values, float* sum) {
     }
 }
 
-inline void add_few(const uint8_t* labels, const double* values, double* sum) {
+inline void add_few(const uint8_t* labels, const double* values, int64_t n_labels, double* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder8.row);
     __m512i plane[8];
-    for (int i = 0; i < 8; ++i) plane[i] = _mm512_loadu_si512(planes + 64 * i);
+    for (int i = 0; i < 8; ++i) plane[i] = _mm512_loadu_si512(planes + n_labels * i);
     for (int64_t r = 0; r < kBlockRows; r += 64) {
         const __m512i at = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(labels + r));
         __m512i byte[8], word[8], half[8];
@@ -98,9 +99,9 @@ inline void add_few(const uint8_t* labels, const double* values, double* sum) {
 #elif defined(__AVX512F__) && !defined(DM_SCALAR)
 
 // Up to 64 values in registers, looked up by permutes of pairs. Reads 64 values in any case.
-constexpr bool kSplits = false;
+constexpr int kSplits = 0;
 
-inline void add_few(const uint8_t* labels, const float* values, float* sum) {
+inline void add_few(const uint8_t* labels, const float* values, int64_t, float* sum) {
     __m512 table[4];
     for (int i = 0; i < 4; ++i) table[i] = _mm512_loadu_ps(values + 16 * i);
     for (int64_t r = 0; r < kBlockRows; r += 16) {
@@ -114,7 +115,7 @@ inline void add_few(const uint8_t* labels, const float* values, float* sum) {
     }
 }
 
-inline void add_few(const uint8_t* labels, const double* values, double* sum) {
+inline void add_few(const uint8_t* labels, const double* values, int64_t, double* sum) {
     __m512d table[8];
     for (int i = 0; i < 8; ++i) table[i] = _mm512_loadu_pd(values + 8 * i);
     for (int64_t r = 0; r < kBlockRows; r += 8) {
@@ -134,8 +135,52 @@ inline void add_few(const uint8_t* labels, const double* values, double* sum) {
 }
 #define DM_ADDS_FEW
 
+#elif defined(__AVX2__) && !defined(DM_SCALAR)
+
+// As with 64-byte permutes, by four of 16 bytes and blends. It pays for floats only.
+constexpr int kSplits = kSplitsFloat;
+
+inline void add_few(const uint8_t* labels, const float* values, int64_t n_labels, float* sum) {
+    const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
+    const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    auto part = [&](int plane, int quarter) {
+        return _mm256_broadcastsi128_si256(_mm_loadu_si128(
+            reinterpret_cast<const __m128i*>(planes + n_labels * plane + 16 * quarter)));
+    };
+    for (int64_t r = 0; r < kBlockRows; r += 32) {
+        const __m256i at = _mm256_permutevar8x32_epi32(
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(labels + r)), order);
+        const __m256i bit4 = _mm256_slli_epi16(at, 3), bit5 = _mm256_slli_epi16(at, 2);
+        const __m256i low4 = _mm256_and_si256(at, _mm256_set1_epi8(15));
+        __m256i byte[4];
+        for (int i = 0; i < 4; ++i) {
+            const __m256i low = _mm256_blendv_epi8(_mm256_shuffle_epi8(part(i, 0), low4),
+                                                   _mm256_shuffle_epi8(part(i, 1), low4), bit4);
+            const __m256i high = _mm256_blendv_epi8(_mm256_shuffle_epi8(part(i, 2), low4),
+                                                    _mm256_shuffle_epi8(part(i, 3), low4), bit4);
+            byte[i] = _mm256_blendv_epi8(low, high, bit5);
+        }
+        const __m256i low01 = _mm256_unpacklo_epi8(byte[0], byte[1]);
+        const __m256i low23 = _mm256_unpacklo_epi8(byte[2], byte[3]);
+        const __m256i high01 = _mm256_unpackhi_epi8(byte[0], byte[1]);
+        const __m256i high23 = _mm256_unpackhi_epi8(byte[2], byte[3]);
+        const __m256i value[4] = {
+            _mm256_unpacklo_epi16(low01, low23), _mm256_unpackhi_epi16(low01, low23),
+            _mm256_unpacklo_epi16(high01, high23), _mm256_unpackhi_epi16(high01, high23)};
+        for (int i = 0; i < 4; ++i) {
+            float* to = sum + r + 8 * i;
+            _mm256_storeu_ps(to,
+                             _mm256_add_ps(_mm256_loadu_ps(to), _mm256_castsi256_ps(value[i])));
+        }
+    }
+}
+inline void add_few(const uint8_t* labels, const double* values, int64_t, double* sum) {
+    add_plain(labels, values, Aggregate::sum, sum);
+}
+#define DM_ADDS_FEW
+
 #else
-constexpr bool kSplits = false;
+constexpr int kSplits = 0;
 #endif
 
 template <typename T>
@@ -146,7 +191,7 @@ void add(const void* labels, int label_bytes, const T* values, int64_t n_labels,
     const uint32_t* longs = static_cast<const uint32_t*>(labels);
 #ifdef DM_ADDS_FEW
     if (aggregate == Aggregate::sum && label_bytes == 1 && n_labels <= 64)
-        return add_few(bytes, values, sum);
+        return add_few(bytes, values, n_labels, sum);
 #endif
     (void)n_labels;
     if (label_bytes == 1) return add_plain(bytes, values, aggregate, sum);

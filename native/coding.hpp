@@ -203,6 +203,12 @@ inline void find_ranks(const float* keys, int levels, const float* x, int64_t n,
 
 #endif
 
+// The least key that is not below x, where the search for x ended at `at`: the one where it last
+// turned left. There may be none: then what stands before the tree, NaN, which equals nothing.
+inline float lowest_not_below(const float* keys, uint32_t at) {
+    return keys[at >> (__builtin_ctz(~at) + 1)];
+}
+
 // Ranks of doubles by their floats, both rounded down: only where x and a key become the same
 // float must the doubles be compared.
 inline uint32_t rank_double(const double* sorted, uint32_t n, double x) {
@@ -303,8 +309,7 @@ void code_column(const Coding& coding, int64_t column, const T* given, int64_t n
         find_ranks(keys, c.levels, rounded, whole, at);
         const double* sorted = coding.keys64 + c.keys64;
         for (int64_t i = 0; i < n; ++i) {
-            const uint32_t rank = at[i] - leading;
-            if (rank < c.n && coding.sorted32[c.keys64 + rank] == rounded[i])
+            if (lowest_not_below(keys, at[i]) == rounded[i])
                 at[i] = leading + rank_double(sorted, c.n, x[i]);
         }
     }
@@ -333,7 +338,7 @@ inline uint32_t rank_one(const Coding& coding, const Column& c, float x) {
 inline uint32_t rank_one(const Coding& coding, const Column& c, double x) {
     const float rounded = round_down(x);
     const uint32_t rank = rank_one(coding, c, rounded);
-    if (rank < c.n && coding.sorted32[c.keys64 + rank] == rounded)
+    if (lowest_not_below(coding.keys32 + c.keys, rank + (1u << c.levels)) == rounded)
         return rank_double(coding.keys64 + c.keys64, c.n, x);
     return rank;
 }

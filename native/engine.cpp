@@ -17,7 +17,6 @@ namespace {
 
 constexpr int64_t kCodesInTile = int64_t{1} << 20;  // bytes; should stay in the second-level cache
 constexpr int64_t kMostTileRows = 4096;
-constexpr int64_t kFewRows = 24;  // measured: from here on a padded block is cheaper than walking
 
 struct FreeDeleter {
     void operator()(void* p) const { std::free(p); }
@@ -46,7 +45,7 @@ private:
 
 class Workspace {
 public:
-    Buffer codes, row_codes, slots, labels, ends, sums, raw, z;
+    Buffer codes, row_codes, slots, labels, top_labels, ends, sums, raw, z;
 };
 
 Engine::Engine(Plan given) : plan(std::move(given)) {
@@ -203,11 +202,23 @@ uint32_t leaf_of(uint32_t label, bool gray) {
 
 }  // namespace
 
+namespace {
+
+// Room for the slots of a group, the first two of them constants.
+void prepare_slots(Workspace& own, int64_t n_slots) {
+    own.slots.reserve(n_slots * kBlockBytes);
+    std::memset(own.slots.as(), 0, kBlockBytes);
+    std::memset(own.slots.as() + kBlockBytes, 255, kBlockBytes);
+}
+
+}  // namespace
+
 template <typename Sum>
 void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
                   int32_t* leaves) const {
     const Kernels& kernels = *plan.kernels;
-    if (n < kFewRows || plan.raw_only) return few(source, row, n, own, margins, leaves);
+    if ((n < kFewRows && plan.has_nodes()) || plan.raw_only)
+        return few(source, row, n, own, margins, leaves);
     const int64_t rows = (n + kBlockRows - 1) / kBlockRows * kBlockRows;
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
     const bool has_linear = !plan.linear_start.empty() && margins;
@@ -293,14 +304,17 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
             }
         }
         for (const Group& group : section.groups) {
-            const SelectGroup view = group.view();
+            const SelectGroup view = group.view(section.planes);
             if (group.kind == Kind::select) {
-                own.slots.reserve(group.n_slots * kBlockBytes);
-                std::memset(own.slots.as(), 0, kBlockBytes);
-                std::memset(own.slots.as() + kBlockBytes, 255, kBlockBytes);
+                prepare_slots(own, group.n_slots);
             }
             if (group.kind != Kind::select) {
-                deep_group<Sum>(group, section, row, n, rows, own, margins != nullptr, leaves);
+                if (plan.wide_nodes.empty())
+                    deep_group<Sum>(plan.nodes.data(), kernels.walks, group, section, row, n, rows,
+                                    own, margins != nullptr, leaves);
+                else
+                    deep_group<Sum>(plan.wide_nodes.data(), kernels.wide_walks, group, section, row,
+                                    n, rows, own, margins != nullptr, leaves);
                 continue;
             }
             for (int64_t block = 0; block < n; block += kBlockRows) {
@@ -348,7 +362,7 @@ void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t bl
             }
             continue;
         }
-        const int64_t at = tree.values + output * (tree.split ? 64 : tree.n_labels);
+        const int64_t at = tree.values + output * tree.n_labels;
         if constexpr (sizeof(Sum) == 4)
             plan.kernels->add32(labels, tree.label_bytes, plan.values32.data() + at, tree.n_labels,
                                 plan.aggregate, sum);
@@ -358,8 +372,8 @@ void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t bl
     }
 }
 
-template <typename Sum>
-void Engine::deep_group(const Group& group, const Section& section, int64_t row, int64_t n,
+template <typename Sum, typename Node>
+void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n,
                         int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
     const Kernels& kernels = *plan.kernels;
     const bool adds = wants_margins && !leaves && plan.aggregate == Aggregate::sum &&
@@ -374,23 +388,43 @@ void Engine::deep_group(const Group& group, const Section& section, int64_t row,
     }
     for (int64_t i = group.first; i < group.last; ++i) {
         const Tree& tree = plan.trees[i];
-        const uint32_t* leaf = plan.node_leaf.data() + tree.nodes;
-        kernels.deep(plan.nodes.data() + tree.nodes, own.row_codes.as<uint16_t>(), section.n_planes,
-                     n, under_way, ends);
+        const Node* nodes = all + tree.nodes;
+        // All of the tree at once: rows would fetch its lower nodes one by one, and wait for each.
+        const char* first = reinterpret_cast<const char*>(nodes);
+        const char* last = reinterpret_cast<const char*>(all + plan.node_start[i + 1]);
+        if (n >= kBlockRows)
+            for (const char* line = first; line < last; line += 64) __builtin_prefetch(line, 0, 2);
+        const Top& top = plan.tops[i];
+        if (top.tests.empty()) {
+            std::memset(ends, 0, static_cast<size_t>(n * 4));
+        } else {
+            const SelectGroup view{top.tests.data(), static_cast<int64_t>(top.tests.size()),
+                                   section.planes.data(), top.selects.data(), top.bits.data()};
+            prepare_slots(own, top.n_slots);
+            own.top_labels.reserve(kBlockRows);
+            const uint8_t* labels = own.top_labels.as();
+            for (int64_t block = 0; block < n; block += kBlockRows) {
+                kernels.tests(view, own.codes.as(), rows, block, own.slots.as());
+                kernels.select(view, top.tree, own.slots.as(), own.top_labels.as());
+                const int64_t m = std::min(kBlockRows, n - block);
+                for (int64_t r = 0; r < m; ++r) ends[block + r] = top.nodes[labels[r]];
+            }
+        }
+        walks.deep(nodes, own.row_codes.as<uint16_t>(), section.n_planes, n, under_way, ends);
         if (adds) {
             const int64_t width = plan.narrow ? 1 : plan.n_outputs;
             for (int64_t output = 0; output < width; ++output) {
                 Sum* sum = own.sums.as<Sum>() + (plan.narrow ? tree.feeds : output) * rows;
                 const int64_t at = tree.values + output * tree.n_labels;
                 if constexpr (sizeof(Sum) == 4)
-                    kernels.add_ends32(ends, n, leaf, plan.values32.data() + at, sum);
+                    walks.add32(ends, n, nodes, plan.values32.data() + at, sum);
                 else
-                    kernels.add_ends64(ends, n, leaf, plan.values64.data() + at, sum);
+                    walks.add64(ends, n, nodes, plan.values64.data() + at, sum);
             }
             continue;
         }
         uint32_t* labels = own.labels.as<uint32_t>();
-        for (int64_t r = 0; r < n; ++r) labels[r] = leaf[ends[r]];
+        for (int64_t r = 0; r < n; ++r) labels[r] = nodes[ends[r]].leaf;
         for (int64_t block = 0; block < n; block += kBlockRows)
             finish_block<Sum>(i, labels + block, row, block, std::min(kBlockRows, n - block), rows,
                               own, wants_margins, leaves);
@@ -399,7 +433,7 @@ void Engine::deep_group(const Group& group, const Section& section, int64_t row,
 
 Coding Engine::coding_of(const Section& section) const {
     return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(), section.sorted32.data(), section.keys64.data(),
+            section.keys32.data(), section.keys64.data(),
             plan.members.data(), plan.answers.data(), section.tables.data(),
             section.table_of.data(), plan.negative_fractions, plan.whole};
 }
@@ -428,25 +462,30 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
                  int32_t* leaves) const {
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
     own.z.reserve((n_used + 2 * plan.n_columns) * 8);
-    own.ends.reserve(plan.n_trees * 4);
+    own.ends.reserve(2 * plan.n_trees * 4);
     double* x = own.z.as<double>();
     uint32_t* found = own.ends.as<uint32_t>();
     const int64_t width = plan.narrow ? 1 : plan.n_outputs;
+    // A float32 x has the same codes by keys rounded down to float32.
+    const bool is_single = source.is_uniform && source.features.size() &&
+                           source.features[0].dtype == Dtype::f32;
     for (int64_t r = row; r < row + n; ++r) {
         few_features(source, r, own, x);
         if (plan.raw_only)
             few_raw(x, x + n_used, found);
         else
-            few_coded(x, x + n_used, own, found);
+            few_coded(x, plan.single || is_single, x + n_used, own, found);
         if (leaves) std::copy(found, found + plan.n_trees, leaves + r * plan.n_trees);
         if (!margins) continue;
         Sum* out = margins + r * plan.n_outputs;
         for (int64_t output = 0; output < plan.n_outputs; ++output)
             out[output] = first_sum<Sum>(plan, output);
         const Sum* V = static_cast<const Sum*>(plan.V);
-        if (plan.linear_start.empty() && plan.aggregate == Aggregate::sum && plan.narrow) {
-            for (int64_t i = 0; i < plan.n_trees; ++i)
-                out[plan.trees[i].feeds] += V[plan.trees[i].first_leaf + found[i]];
+        if (plan.linear_start.empty() && plan.aggregate == Aggregate::sum &&
+            plan.n_outputs == 1) {
+            Sum total = out[0];  // in a register: each addition waits for the one before
+            for (int64_t i = 0; i < plan.n_trees; ++i) total += V[plan.raw_start[i] + i + found[i]];
+            out[0] = total;
         } else {
             for (int64_t i = 0; i < plan.n_trees; ++i) {
                 const Tree& tree = plan.trees[i];
@@ -470,20 +509,27 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
     }
 }
 
-void Engine::few_coded(const double* x, double* z, Workspace& own, uint32_t* found) const {
+void Engine::few_coded(const double* x, bool single, double* z, Workspace& own,
+                       uint32_t* found) const {
     for (const Section& section : plan.sections) {
         own.codes.reserve(2 * section.n_planes);
         const int64_t n = static_cast<int64_t>(section.columns.size());
-        if (plan.single)
+        if (single)
             for (int64_t c = 0; c < n; ++c)
                 reinterpret_cast<float*>(z)[c] =
                     static_cast<float>(x[feature_at_[section.columns[c].feature]]);
         else
             for (int64_t c = 0; c < n; ++c) z[c] = x[feature_at_[section.columns[c].feature]];
-        plan.kernels->code_row(coding_of(section), z, plan.single, own.codes.as<uint16_t>());
-        plan.kernels->few(plan.nodes.data(), plan.node_start.data() + section.first,
-                          section.last - section.first, own.codes.as<uint16_t>(),
-                          plan.node_leaf.data(), found + section.first);
+        plan.kernels->code_row(coding_of(section), z, single, own.codes.as<uint16_t>());
+        const int64_t* start = plan.node_start.data() + section.first;
+        const int64_t n_trees = section.last - section.first;
+        uint32_t* rows = found + plan.n_trees;
+        if (plan.wide_nodes.empty())
+            plan.kernels->walks.few(plan.nodes.data(), start, n_trees, own.codes.as<uint16_t>(),
+                                    rows, found + section.first);
+        else
+            plan.kernels->wide_walks.few(plan.wide_nodes.data(), start, n_trees,
+                                         own.codes.as<uint16_t>(), rows, found + section.first);
     }
 }
 
@@ -510,6 +556,23 @@ void Engine::few_features(const Source& source, int64_t row, Workspace& own, dou
         spread_sparse(source, row, 1, 1, own.raw.as());
         for (int64_t i = 0; i < n_used; ++i)
             x[i] = plan.single ? static_cast<double>(own.raw.as<float>()[i]) : own.raw.as<double>()[i];
+        return;
+    }
+    if (n_used && source.is_uniform && plan.missing_value != plan.missing_value &&
+        (source.features[0].dtype == Dtype::f32 ||
+         (source.features[0].dtype == Dtype::f64 && !plan.single))) {
+        const bool is_single = source.features[0].dtype == Dtype::f32;
+        for (int64_t i = 0; i < n_used; ++i) {
+            const Feature& feature = source.features[plan.used_features[i]];
+            const char* at = feature.data + row * feature.stride;
+            if (is_single) {
+                float value;
+                std::memcpy(&value, at, 4);
+                x[i] = value;
+            } else {
+                std::memcpy(x + i, at, 8);
+            }
+        }
         return;
     }
     for (int64_t i = 0; i < n_used; ++i) {

@@ -14,6 +14,7 @@ namespace dm {
 struct Source {
     int64_t n_rows = 0;
     std::vector<Feature> features;  // (n_features,), unless sparse
+    bool is_uniform = false;        // all of one dtype
     bool integers_single = false;   // integers pass through float32
     bool is_sparse = false;
     Feature entries{};              // the stored values
@@ -49,11 +50,11 @@ private:
     template <typename Sum>
     void finish_block(int64_t tree, const void* labels, int64_t row, int64_t block, int64_t m,
                       int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const;
-    template <typename Sum>
-    void deep_group(const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
+    template <typename Sum, typename Node>
+    void deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
                     Workspace& own, bool wants_margins, int32_t* leaves) const;
     Coding coding_of(const Section& section) const;
-    void few_coded(const double* x, double* z, Workspace& own, uint32_t* found) const;
+    void few_coded(const double* x, bool single, double* z, Workspace& own, uint32_t* found) const;
     void few_raw(const double* x, double* z, uint32_t* found) const;
     void few_features(const Source& source, int64_t row, Workspace& own, double* x) const;
     void spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,

@@ -25,8 +25,17 @@ namespace dm::DM_TARGET {
 #include "select.hpp"
 
 extern const Kernels kernels = {
-    DM_NAME(DM_TARGET), kSplits, load, code, tests, select, deep,
-    add_ends<float>, add_ends<double>, few, code_row, add<float>, add<double>,
+    DM_NAME(DM_TARGET),
+    kSplits,
+    load,
+    code,
+    tests,
+    select,
+    {deep<WalkNode>, add_ends<WalkNode, float>, add_ends<WalkNode, double>, few<WalkNode>},
+    {deep<WideNode>, add_ends<WideNode, float>, add_ends<WideNode, double>, few<WideNode>},
+    code_row,
+    add<float>,
+    add<double>,
 };
 
 }  // namespace dm::DM_TARGET

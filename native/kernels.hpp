@@ -16,6 +16,7 @@ constexpr int64_t kCodeRows = 128;  // rows whose features are coded together, w
 
 enum class Rule : uint8_t { value = 0, nan_as_zero = 1, zero_as_nan = 2, member = 3 };
 enum class Dtype : uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
+constexpr int kSplitsFloat = 1, kSplitsDouble = 2;
 enum class Aggregate : uint8_t { sum, min, max };
 
 // One feature as the caller holds it: value of row r at data + r * stride, in `dtype`.
@@ -46,7 +47,6 @@ struct Coding {
     const Column* columns;
     int64_t n_columns;
     const float* keys32;    // search trees of thresholds rounded down: exact for every float32 x
-    const float* sorted32;  // the same, ascending in each column
     const double* keys64;   // thresholds of float64 columns, ascending in each column
     const int64_t* members;   // categories, ascending within a set
     const int8_t* answers;    // -1, 0 or +1 by member
@@ -58,14 +58,20 @@ struct Coding {
 
 // A test of a group: right where code >= at_least.
 struct Test {
-    uint32_t plane;  // in bytes to a row
-    uint16_t at_least;
-    uint16_t width;
+    uint16_t plane, at_least;
 };
 
-// slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label.
-struct Select {
-    uint16_t test, left, right, to;
+// Where a plane of codes stands.
+struct Plane {
+    uint32_t start;  // in bytes to a row
+    uint32_t width;  // bytes to a code
+};
+
+// slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label. `to` counts
+// from the first slot after the tests. Packed: there are some two of them to every test.
+struct __attribute__((packed)) Select {
+    uint16_t test, left, right;
+    uint8_t to;
 };
 
 // A tree of a select group. The exit leaf's label stands in bit planes.
@@ -76,11 +82,15 @@ struct SelectTree {
     bool gray;  // label = Gray code of the leaf's number, else the number itself
 };
 
-// A test or a leaf of a tree that is walked: left, to `child`, where the code is at most `code`,
-// else right, to the node after it. A leaf leads to itself.
+// A test or a leaf of a tree that is walked: left, `step` nodes on, where the code is at most
+// `code`, else right, to the node after that. A leaf steps nowhere; `leaf` is its number.
 struct WalkNode {
+    uint16_t plane, code, step, leaf;
+};
+// The same for trees of more than 65 535 leaves.
+struct WideNode {
     uint16_t plane, code;
-    uint32_t child;
+    uint32_t step, leaf;
 };
 
 // A test as one row walks it, over z itself, for machines that cannot be coded.
@@ -90,19 +100,38 @@ struct RawNode {
     int32_t left, right;  // a test of the tree >= 0, or ~leaf
 };
 
+// Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
+constexpr int64_t kFirstTest = 2;
+
 struct SelectGroup {
     const Test* tests;
     int64_t n_tests;
-    int64_t first_test;  // slot of the first one; slots below it: 0, 1, and the trees' own
+    const Plane* planes;
     const Select* selects;
     const uint16_t* bits;
+};
+
+// Walks over one kind of nodes.
+template <typename Node>
+struct Walks {
+    // The node where each row of a tile ends, from the node that `ends` holds; `rows` is a buffer.
+    void (*deep)(const Node* nodes, const uint16_t* codes, int64_t stride, int64_t n,
+                 uint32_t* rows, uint32_t* ends);
+    // sum[row] += values[leaf of ends[row]]
+    void (*add32)(const uint32_t* ends, int64_t n, const Node* nodes, const float* values,
+                  float* sum);
+    void (*add64)(const uint32_t* ends, int64_t n, const Node* nodes, const double* values,
+                  double* sum);
+    // Exit leaves of all trees for one row; `rows` is a buffer of as many.
+    void (*few)(const Node* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
+                uint32_t* rows, uint32_t* found);
 };
 
 // Entry points of one target. n is at most kBlockRows where rows are a block; buffers that hold
 // rows of a block have room for all kBlockRows.
 struct Kernels {
     const char* name;
-    bool splits;  // whether values of up to 64 leaves stand as 64-byte planes of their bytes
+    int splits;  // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);
@@ -114,16 +143,8 @@ struct Kernels {
                   uint8_t* slots);
     // Labels of one tree over one block, from its tests' results.
     void (*select)(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels);
-    // The node where each row of a tile ends in one walked tree; `rows` is a buffer as long.
-    void (*deep)(const WalkNode* nodes, const uint16_t* codes, int64_t stride, int64_t n,
-                 uint32_t* rows, uint32_t* ends);
-    void (*add_ends32)(const uint32_t* ends, int64_t n, const uint32_t* leaves, const float* values,
-                       float* sum);
-    void (*add_ends64)(const uint32_t* ends, int64_t n, const uint32_t* leaves,
-                       const double* values, double* sum);
-    // Exit leaves of all trees for one row.
-    void (*few)(const WalkNode* nodes, const int64_t* start, int64_t n_trees,
-                const uint16_t* codes, const uint32_t* leaves, uint32_t* found);
+    Walks<WalkNode> walks;
+    Walks<WideNode> wide_walks;
     // 16-bit codes of one row; x by column, float where `single`.
     void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.

@@ -4,14 +4,17 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace dm {
 namespace {
 
 constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
+constexpr int64_t kTopTests = 63;          // of a deep tree, done by selects
+constexpr int64_t kLeavesForTop = 512;      // fewer than that, and walking from the root is as fast
 constexpr int64_t kMostMembersInTable = 4096;
 constexpr int64_t kMostTestsInGroup = 12288;  // their bitmaps should stay in the second-level cache
-constexpr int64_t kMostSlots = 65535;
 
 // Measured costs per 1024 rows, in nanoseconds; only their ratios matter. See benchmarks/engine.py.
 constexpr double kCostTest8 = 7.0, kCostTest16 = 13.0, kCostSelect = 2.0, kCostStep = 1100.0;
@@ -33,9 +36,7 @@ float round_down(double t) {
 }
 
 struct Coded {  // a test after coding
-    uint32_t plane;   // in bytes to a row
-    uint32_t number;  // of the plane
-    uint16_t code, width;
+    uint16_t plane, code;
 };
 
 // Distinct thresholds of the columns that trees first..last read, and the tests' ranks.
@@ -80,6 +81,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         for (int64_t* plane : {has_low ? &column.low : nullptr, has_high ? &column.high : nullptr})
             if (plane) {
                 *plane = section.row_bytes;
+                section.planes.push_back({static_cast<uint32_t>(section.row_bytes), column.width});
                 section.row_bytes += column.width;
                 (plane == &column.low ? column.low_number : column.high_number) =
                     static_cast<int32_t>(section.n_planes++);
@@ -87,9 +89,8 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         for (int64_t i = start[c]; i < start[c + 1]; ++i) {
             const int64_t j = order[i];
             const bool is_low = has_low && (m.missing[j] < 0 || !has_high);
-            coded[j] = {static_cast<uint32_t>(is_low ? column.low : column.high),
-                        static_cast<uint32_t>(is_low ? column.low_number : column.high_number),
-                        static_cast<uint16_t>(rank(m.t[j])), column.width};
+            coded[j] = {static_cast<uint16_t>(is_low ? column.low_number : column.high_number),
+                        static_cast<uint16_t>(rank(m.t[j]))};
         }
         section.table_of.push_back(-1);
         if (column.rule == Rule::member) {
@@ -115,6 +116,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
             section.keys32.resize(section.keys32.size() + size,
                                   std::numeric_limits<float>::infinity());
             float* tree = section.keys32.data() + column.keys;
+            tree[0] = std::numeric_limits<float>::quiet_NaN();
             for (int64_t i = 1; i < size; ++i) {
                 // Key i of level l is number (2 (i - 2^l) + 1) 2^(levels - l - 1) - 1 in order.
                 int level = 0;
@@ -126,7 +128,6 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
             if (!m.single) {
                 column.keys64 = static_cast<int64_t>(section.keys64.size());
                 section.keys64.insert(section.keys64.end(), keys.begin(), keys.end());
-                for (double key : keys) section.sorted32.push_back(round_down(key));
             }
         }
         section.columns.push_back(column);
@@ -174,7 +175,8 @@ public:
             }
             const int32_t left = m_.children[2 * visit.node], right = m_.children[2 * visit.node + 1];
             if (visit.state == 0) {
-                // The larger subtree first: fewer slots are held meanwhile.
+                // The larger subtree first: at most log2(leaves) results wait meanwhile, and their
+                // slots fit in a byte.
                 auto size = [&](int32_t child) { return child < 0 ? 1 : n_leaves_[child]; };
                 const bool left_first = size(left) >= size(right);
                 stack.push_back({visit.node, static_cast<int8_t>(left_first ? 1 : 2)});
@@ -208,7 +210,7 @@ public:
                     } else {
                         found = static_cast<uint16_t>(next_slot++);
                     }
-                    out.selects.push_back({test, x, y, found});
+                    out.selects.push_back({test, x, y, static_cast<uint8_t>(found - first_slot_)});
                 }
                 below[bit] = found;
             }
@@ -226,8 +228,79 @@ private:
     int64_t first_slot_;
 };
 
-uint64_t key_of(const Coded& test) {
-    return static_cast<uint64_t>(test.plane) << 16 | test.code;
+uint32_t key_of(const Coded& test) {
+    return static_cast<uint32_t>(test.plane) << 16 | test.code;
+}
+
+// The top of one deep tree: its tests with the most leaves below them. `place` is the number among
+// the tree's nodes to walk of a test (>= 0) or leaf (~leaf), counted over all trees.
+template <typename Place>
+Top make_top(const Machine& m, int64_t tree, const std::vector<int32_t>& size,
+             const std::vector<Coded>& coded, const Place& place) {
+    const int64_t begin = m.test_start[tree];
+    std::priority_queue<std::pair<int32_t, int32_t>> largest;
+    std::vector<char> is_top(m.test_start[tree + 1] - begin, 0);
+    largest.push({size[begin], static_cast<int32_t>(begin)});
+    for (int64_t n = 0; n < kTopTests && !largest.empty(); ++n) {
+        const int32_t j = largest.top().second;
+        largest.pop();
+        is_top[j - begin] = 1;
+        for (int side = 0; side < 2; ++side) {
+            const int32_t child = m.children[2 * j + side];
+            if (child >= 0) largest.push({size[child], child});
+        }
+    }
+    // As a tree of its own: tests in preorder, leaves from left to right.
+    std::vector<int32_t> children, tests, own_size, exits;
+    struct Visit {
+        int32_t node, slot;
+    };
+    std::vector<Visit> stack{{static_cast<int32_t>(begin), -1}};
+    while (!stack.empty()) {
+        const Visit visit = stack.back();
+        stack.pop_back();
+        int32_t number;
+        if (visit.node >= 0 && is_top[visit.node - begin]) {
+            number = static_cast<int32_t>(tests.size());
+            tests.push_back(visit.node);
+            own_size.push_back(size[visit.node]);
+            children.resize(children.size() + 2);
+            stack.push_back({m.children[2 * visit.node + 1], 2 * number + 1});
+            stack.push_back({m.children[2 * visit.node], 2 * number});
+        } else {
+            number = ~static_cast<int32_t>(exits.size());
+            exits.push_back(visit.node);
+        }
+        if (visit.slot >= 0) children[visit.slot] = number;
+    }
+    Machine top{};
+    const int64_t start[2] = {0, static_cast<int64_t>(tests.size())};
+    top.children = children.data();
+    top.test_start = start;
+    std::vector<uint32_t> distinct;
+    for (int32_t j : tests) distinct.push_back(key_of(coded[j]));
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    std::vector<uint16_t> slot_of;
+    for (int32_t j : tests)
+        slot_of.push_back(static_cast<uint16_t>(
+            kFirstTest + (std::lower_bound(distinct.begin(), distinct.end(), key_of(coded[j])) -
+                          distinct.begin())));
+    Top out;
+    for (uint32_t key : distinct)
+        out.tests.push_back(
+            {static_cast<uint16_t>(key >> 16), static_cast<uint16_t>((key & 65535) + 1)});
+    Selector selector(top, own_size, slot_of, kFirstTest + static_cast<int64_t>(distinct.size()));
+    auto found = selector.build(0, true);
+    out.selects = std::move(found.selects);
+    out.bits = std::move(found.bits);
+    out.n_slots = found.n_slots;
+    out.tree = {0, static_cast<uint32_t>(out.selects.size()), 0,
+                static_cast<uint8_t>(out.bits.size()), true};
+    out.nodes.assign(size_t{1} << out.bits.size(), 0);
+    for (size_t leaf = 0; leaf < exits.size(); ++leaf)
+        out.nodes[label_of(static_cast<uint32_t>(leaf), true)] = place(exits[leaf]);
+    return out;
 }
 
 }  // namespace
@@ -352,15 +425,16 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         return static_cast<int64_t>(m.sum_single ? plan.values32.size() : plan.values64.size());
     };
     // Values of one tree by label, for each of its outputs.
-    const bool can_split = kernels->splits && m.aggregate == Aggregate::sum;
+    const bool can_split = (kernels->splits & (m.sum_single ? kSplitsFloat : kSplitsDouble)) &&
+                           m.aggregate == Aggregate::sum;
     auto add_values = [&](Tree& tree, int64_t n, bool gray, bool select) {
         tree.values = n_values();
         tree.n_labels = static_cast<uint32_t>(select ? int64_t{1} << bits_for(n) : n);
         tree.split = can_split && select && n <= 64;
-        if (m.linear_start) return;
+        if (m.linear_start || !m.wants_values) return;
         for (int64_t output = 0; output < k; ++output) {
             const int64_t at = n_values();
-            const int64_t room = tree.split ? 64 : tree.n_labels;
+            const int64_t room = tree.n_labels;
             for (int64_t i = 0; i < room; ++i) add_value(0.0);
             std::vector<double> by_label(static_cast<size_t>(room), 0.0);
             for (int64_t leaf = 0; leaf < n; ++leaf)
@@ -374,7 +448,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                     }
                     const unsigned char* from = reinterpret_cast<const unsigned char*>(&value);
                     unsigned char* to = reinterpret_cast<unsigned char*>(values + at);
-                    for (size_t byte = 0; byte < sizeof value; ++byte) to[64 * byte + i] = from[byte];
+                    for (size_t byte = 0; byte < sizeof value; ++byte) to[room * byte + i] = from[byte];
                 };
                 if (m.sum_single)
                     put(plan.values32.data(), static_cast<float>(by_label[i]));
@@ -398,14 +472,20 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             tree.label_bytes = 4;
             add_values(tree, m.test_start[i + 1] - m.test_start[i] + 1, false, false);
         }
-    std::vector<uint64_t> distinct, own_keys;
+    std::vector<uint32_t> distinct, own_keys;
     for (size_t s = 0; !plan.raw_only && s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
         Section section = make_section(m, starts[s], starts[s + 1], coded, plan.set_of);
         section.first = starts[s];
         section.last = starts[s + 1];
         for (int64_t tree = section.first; tree < section.last; ++tree)
-            (kinds[tree] == Kind::select ? section.has_select : section.has_deep) = true;
+            if (kinds[tree] == Kind::select)
+                section.has_select = true;
+            else
+                section.has_deep = true;
+        // The tops of deep trees are selects, too.
+        for (int64_t tree = section.first; tree < section.last; ++tree)
+            section.has_select |= m.test_start[tree + 1] - m.test_start[tree] >= kLeavesForTop;
         for (int64_t first = starts[s]; first < starts[s + 1];) {
             Group group;
             group.kind = kinds[first];
@@ -421,7 +501,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                         own_keys.push_back(key_of(coded[j]));
                     std::sort(own_keys.begin(), own_keys.end());
                     own_keys.erase(std::unique(own_keys.begin(), own_keys.end()), own_keys.end());
-                    std::vector<uint64_t> both;
+                    std::vector<uint32_t> both;
                     both.reserve(distinct.size() + own_keys.size());
                     std::set_union(distinct.begin(), distinct.end(), own_keys.begin(),
                                    own_keys.end(), std::back_inserter(both));
@@ -432,10 +512,9 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             }
             group.last = last;
             if (group.kind == Kind::select) {
-                for (uint64_t key : distinct) {
-                    const uint32_t plane = static_cast<uint32_t>(key >> 16);
-                    group.tests.push_back({plane, static_cast<uint16_t>((key & 65535) + 1), 0});
-                }
+                for (uint32_t key : distinct)
+                    group.tests.push_back({static_cast<uint16_t>(key >> 16),
+                                           static_cast<uint16_t>((key & 65535) + 1)});
                 const int64_t first_slot = 2 + static_cast<int64_t>(distinct.size());
                 group.n_slots = first_slot;
                 std::vector<uint16_t> slot_of;
@@ -448,7 +527,6 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                             std::lower_bound(distinct.begin(), distinct.end(), key_of(coded[j])) -
                             distinct.begin();
                         slot_of[j - begin] = static_cast<uint16_t>(2 + at);
-                        group.tests[at].width = coded[j].width;
                     }
                     auto found = selector.build(tree, false);
                     bool gray = false;
@@ -507,47 +585,74 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                                 child(m.children[2 * j]), child(m.children[2 * j + 1])});
         }
     }
-    if (plan.raw_only) return plan;
+    const bool has_deep = std::any_of(plan.sections.begin(), plan.sections.end(),
+                                      [](const Section& section) { return section.has_deep; });
+    if (plan.raw_only || !has_deep) return plan;
 
     // Nodes to walk, children side by side. Large subtrees come late, so that what is near the
     // root is near in memory: a queue, as in a search by breadth.
-    plan.nodes.reserve(2 * m.n_tests + m.n_trees);
-    plan.node_leaf.reserve(2 * m.n_tests + m.n_trees);
+    bool is_wide = false;
+    for (int64_t tree = 0; tree < m.n_trees; ++tree)
+        is_wide |= m.test_start[tree + 1] - m.test_start[tree] >= 65535;
+    if (is_wide)
+        plan.wide_nodes.reserve(2 * m.n_tests + m.n_trees);
+    else
+        plan.nodes.reserve(2 * m.n_tests + m.n_trees);
     std::vector<int32_t> queue;
+    std::vector<uint32_t> place_of;
+    int64_t n_nodes = 0;
     for (int64_t tree = 0; tree < m.n_trees; ++tree) {
         const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
-        const int64_t first = static_cast<int64_t>(plan.nodes.size());
-        plan.trees[tree].nodes = first;
-        plan.node_start.push_back(first);
+        plan.trees[tree].nodes = n_nodes;
+        plan.node_start.push_back(n_nodes);
         queue.clear();
         queue.push_back(begin < end ? static_cast<int32_t>(begin)
                                     : ~static_cast<int32_t>(plan.trees[tree].first_leaf));
         for (size_t i = 0; i < queue.size(); ++i) {
             const int32_t number = queue[i];
+            WideNode node{0, 65535, 0, 0};
             if (number < 0) {
-                plan.nodes.push_back({0, 65535, static_cast<uint32_t>(i)});
-                plan.node_leaf.push_back(
-                    static_cast<uint32_t>(~number - plan.trees[tree].first_leaf));
-                continue;
+                node.leaf = static_cast<uint32_t>(~number - plan.trees[tree].first_leaf);
+            } else {
+                // No more nodes wait than the tree has leaves, so a step is no larger.
+                node = {coded[number].plane, coded[number].code,
+                        static_cast<uint32_t>(queue.size() - i), 0};
+                queue.push_back(m.children[2 * number]);
+                queue.push_back(m.children[2 * number + 1]);
             }
-            plan.nodes.push_back({static_cast<uint16_t>(coded[number].number), coded[number].code,
-                                  static_cast<uint32_t>(queue.size())});
-            plan.node_leaf.push_back(0);
-            queue.push_back(m.children[2 * number]);
-            queue.push_back(m.children[2 * number + 1]);
+            if (is_wide)
+                plan.wide_nodes.push_back(node);
+            else
+                plan.nodes.push_back({node.plane, node.code, static_cast<uint16_t>(node.step),
+                                      static_cast<uint16_t>(node.leaf)});
+        }
+        n_nodes += static_cast<int64_t>(queue.size());
+        plan.tops.emplace_back();
+        if (kinds[tree] == Kind::deep && m.wants_values && end - begin >= kLeavesForTop) {
+            place_of.assign(2 * (end - begin) + 1, 0);  // tests, then leaves
+            for (size_t i = 0; i < queue.size(); ++i)
+                place_of[queue[i] >= 0 ? queue[i] - begin
+                                       : end - begin + ~queue[i] - plan.trees[tree].first_leaf] =
+                    static_cast<uint32_t>(i);
+            plan.tops.back() = make_top(m, tree, size, coded, [&](int32_t node) {
+                return place_of[node >= 0 ? node - begin
+                                          : end - begin + ~node - plan.trees[tree].first_leaf];
+            });
         }
     }
-    plan.node_start.push_back(static_cast<int64_t>(plan.nodes.size()));
+    plan.node_start.push_back(n_nodes);
     return plan;
 }
 
 int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
-    int64_t total = bytes(trees) + bytes(nodes) + bytes(node_leaf) + bytes(values32) +
+    int64_t total = bytes(trees) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
                     bytes(values64) + bytes(raw);
+    for (const Top& top : tops)
+        total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +
+                 static_cast<int64_t>(sizeof(Top));
     for (const Section& section : sections) {
-        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted32) +
-                 bytes(section.keys64) +
+        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.keys64) +
                  bytes(section.tables);
         for (const Group& group : section.groups)
             total += bytes(group.tests) + bytes(group.selects) + bytes(group.bits) +

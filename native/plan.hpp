@@ -9,6 +9,8 @@
 
 namespace dm {
 
+constexpr int64_t kFewRows = 24;  // measured: from here on a padded block is cheaper than walking
+
 // The machine's arrays as they stand in Python; see decision_machines.machine.
 struct Machine {
     int64_t n_features, n_columns, n_tests, n_trees, n_outputs;
@@ -43,6 +45,7 @@ struct Machine {
     const double* coefficient;
     const double* linear_constant;
     bool linear_single;
+    bool wants_values = true;  // few rows read V itself
 };
 
 enum class Kind : uint8_t { select, deep };
@@ -59,6 +62,16 @@ struct Tree {
     int64_t nodes;  // where its nodes start
 };
 
+// The top of a deep tree, evaluated by selects: its labels say at which node the walk starts.
+struct Top {
+    std::vector<Test> tests;
+    std::vector<Select> selects;
+    std::vector<uint16_t> bits;
+    SelectTree tree{};
+    int64_t n_slots = 0;
+    std::vector<uint32_t> nodes;  // by label
+};
+
 // A run of trees evaluated together over each block.
 struct Group {
     Kind kind;
@@ -68,21 +81,23 @@ struct Group {
     std::vector<uint16_t> bits;
     std::vector<SelectTree> trees;
     int64_t n_slots = 0;
-    SelectGroup view() const {
-        return {tests.data(), static_cast<int64_t>(tests.size()), 2, selects.data(), bits.data()};
+    SelectGroup view(const std::vector<Plane>& planes) const {
+        return {tests.data(), static_cast<int64_t>(tests.size()), planes.data(), selects.data(),
+                bits.data()};
     }
 };
 
 // A run of trees that share one coding of the columns.
 struct Section {
     std::vector<Column> columns;
-    std::vector<float> keys32, sorted32;
+    std::vector<float> keys32;
     std::vector<double> keys64;
     std::vector<int8_t> tables;
     std::vector<int64_t> table_of;
     int64_t first, last;    // trees
     int64_t row_bytes = 0;  // of all planes
     int64_t n_planes = 0;
+    std::vector<Plane> planes;
     bool has_select = false, has_deep = false;
     std::vector<Group> groups;
 };
@@ -105,7 +120,8 @@ struct Plan {
     std::vector<Tree> trees;
     std::vector<Section> sections;
     std::vector<WalkNode> nodes;
-    std::vector<uint32_t> node_leaf;   // the leaf, counted within its tree, that a node is
+    std::vector<WideNode> wide_nodes;  // instead, where a tree has too many leaves
+    std::vector<Top> tops;  // (n_trees,) where there are nodes; without tests where of no use
     std::vector<int64_t> node_start;   // (n_trees + 1,)
     std::vector<float> values32;
     std::vector<double> values64;
@@ -120,6 +136,7 @@ struct Plan {
     std::vector<int32_t> linear_feature;
     std::vector<double> intercept, coefficient, linear_constant;
     bool linear_single = false;
+    bool has_nodes() const { return raw_only || !node_start.empty() || n_trees == 0; }
     int64_t n_bytes() const;
 };
 

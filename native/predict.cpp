@@ -72,93 +72,10 @@ std::optional<dm::Dtype> dtype_of(const char* format, Py_ssize_t item) {
 
 class PyEngine {
 public:
-    PyEngine(const std::string& target, int force, nb::dict parts) {
-        const dm::Kernels* kernels = dm::find_target(target);
-        require(kernels != nullptr, "no such target on this processor");
-        dm::Machine m{};
-        auto number = [&](const char* name) { return nb::cast<int64_t>(parts[name]); };
-        auto real = [&](const char* name) { return nb::cast<double>(parts[name]); };
-        auto flag = [&](const char* name) { return nb::cast<bool>(parts[name]); };
-        m.n_features = number("n_features");
-        m.n_outputs = number("n_outputs");
-        m.single = flag("single");
-        m.integers_single = flag("integers_single");
-        m.missing_value = real("missing_value");
-        m.absent = real("absent");
-        m.negative_fractions = flag("negative_fractions");
-        m.whole = flag("whole");
-        m.narrow = flag("narrow");
-        m.sum_single = flag("sum_single");
-        m.base_first = flag("base_first");
-        m.divisor = real("divisor");
-        m.scale = real("scale");
-        m.aggregate = static_cast<dm::Aggregate>(number("aggregate"));
-        auto feature = nb::cast<In<int32_t>>(parts["feature"]);
-        auto rule = nb::cast<In<uint8_t>>(parts["rule"]);
-        auto set_start = nb::cast<In<int64_t>>(parts["set_start"]);
-        auto members = nb::cast<In<int64_t>>(parts["members"]);
-        auto answers = nb::cast<In<int8_t>>(parts["answers"]);
-        auto outside = nb::cast<In<int8_t>>(parts["outside"]);
-        auto selection = nb::cast<In<int32_t>>(parts["selection"]);
-        auto t = nb::cast<In<double>>(parts["t"]);
-        auto missing = nb::cast<In<int8_t>>(parts["missing"]);
-        auto children = nb::cast<In<int32_t>>(parts["children"]);
-        auto test_start = nb::cast<In<int64_t>>(parts["test_start"]);
-        auto feeds = nb::cast<In<int32_t>>(parts["feeds"]);
-        In<float> V32;
-        In<double> V64;
-        if (m.sum_single)
-            V32 = nb::cast<In<float>>(parts["V"]);
-        else
-            V64 = nb::cast<In<double>>(parts["V"]);
-        V_ = parts["V"];
-        auto base = nb::cast<In<double>>(parts["base"]);
-        m.n_columns = static_cast<int64_t>(feature.shape(0));
-        m.n_trees = static_cast<int64_t>(feeds.shape(0));
-        m.n_tests = static_cast<int64_t>(t.shape(0));
-        const int64_t n_leaves = m.n_tests + m.n_trees, k = m.narrow ? 1 : m.n_outputs;
-        auto size = [](const auto& array) { return static_cast<int64_t>(array.shape(0)); };
-        require(size(rule) == m.n_columns && size(selection) == m.n_tests &&
-                    size(missing) == m.n_tests && size(children) == 2 * m.n_tests &&
-                    size(test_start) == m.n_trees + 1 && size(base) == m.n_outputs &&
-                    (m.sum_single ? size(V32) : size(V64)) == n_leaves * k && size(answers) == size(members) &&
-                    size(set_start) == size(outside) + 1,
-                "the machine's arrays do not fit together");
-        m.feature = feature.data();
-        m.rule = rule.data();
-        m.set_start = set_start.data();
-        m.members = members.data();
-        m.answers = answers.data();
-        m.outside = outside.data();
-        m.selection = selection.data();
-        m.t = t.data();
-        m.missing = missing.data();
-        m.children = children.data();
-        m.test_start = test_start.data();
-        m.feeds = feeds.data();
-        m.V = m.sum_single ? static_cast<const void*>(V32.data()) : V64.data();
-        m.base = base.data();
-        In<int64_t> linear_start;
-        In<int32_t> linear_feature;
-        In<double> intercept, coefficient, linear_constant;
-        if (parts.contains("linear_start")) {
-            linear_start = nb::cast<In<int64_t>>(parts["linear_start"]);
-            linear_feature = nb::cast<In<int32_t>>(parts["linear_feature"]);
-            intercept = nb::cast<In<double>>(parts["intercept"]);
-            coefficient = nb::cast<In<double>>(parts["coefficient"]);
-            linear_constant = nb::cast<In<double>>(parts["linear_constant"]);
-            m.linear_constant = linear_constant.data();
-            require(size(linear_constant) == n_leaves * k && size(linear_start) == n_leaves + 1 && size(intercept) == n_leaves * k &&
-                        size(coefficient) == size(linear_feature) * k,
-                    "the linear leaves do not fit together");
-            m.linear_start = linear_start.data();
-            m.linear_feature = linear_feature.data();
-            m.intercept = intercept.data();
-            m.coefficient = coefficient.data();
-            m.linear_single = flag("linear_single");
-        }
-        nb::gil_scoped_release release;
-        engine_ = std::make_unique<dm::Engine>(dm::compile(m, kernels, force));
+    PyEngine(const std::string& target, int force, nb::dict parts) : parts_(parts) {
+        kernels_ = dm::find_target(target);
+        require(kernels_ != nullptr, "no such target on this processor");
+        engine_ = compile(force, true);
     }
 
     // Margins or leaves of a two-dimensional array into `out`. False where its dtype is not read
@@ -173,6 +90,7 @@ public:
         dm::Source source;
         source.n_rows = x->shape[0];
         source.integers_single = integers_single;
+        source.is_uniform = true;
         source.features.resize(static_cast<size_t>(x->shape[1]));
         const char* at = static_cast<const char*>(x->buf);
         for (dm::Feature& feature : source.features) {
@@ -276,10 +194,100 @@ public:
         found["distinct_tests"] = tests;
         found["selects"] = selects;
         found["bytes"] = plan.n_bytes();
+        found["few_bytes"] = few_ ? few_->plan.n_bytes() : 0;
         return found;
     }
 
 private:
+    // The machine's arrays, held in parts_, compiled.
+    std::unique_ptr<dm::Engine> compile(int force, bool wants_values) const {
+        const nb::dict& parts = parts_;
+        dm::Machine m{};
+        auto number = [&](const char* name) { return nb::cast<int64_t>(parts[name]); };
+        auto real = [&](const char* name) { return nb::cast<double>(parts[name]); };
+        auto flag = [&](const char* name) { return nb::cast<bool>(parts[name]); };
+        m.n_features = number("n_features");
+        m.n_outputs = number("n_outputs");
+        m.single = flag("single");
+        m.integers_single = flag("integers_single");
+        m.missing_value = real("missing_value");
+        m.absent = real("absent");
+        m.negative_fractions = flag("negative_fractions");
+        m.whole = flag("whole");
+        m.narrow = flag("narrow");
+        m.sum_single = flag("sum_single");
+        m.base_first = flag("base_first");
+        m.divisor = real("divisor");
+        m.scale = real("scale");
+        m.aggregate = static_cast<dm::Aggregate>(number("aggregate"));
+        auto feature = nb::cast<In<int32_t>>(parts["feature"]);
+        auto rule = nb::cast<In<uint8_t>>(parts["rule"]);
+        auto set_start = nb::cast<In<int64_t>>(parts["set_start"]);
+        auto members = nb::cast<In<int64_t>>(parts["members"]);
+        auto answers = nb::cast<In<int8_t>>(parts["answers"]);
+        auto outside = nb::cast<In<int8_t>>(parts["outside"]);
+        auto selection = nb::cast<In<int32_t>>(parts["selection"]);
+        auto t = nb::cast<In<double>>(parts["t"]);
+        auto missing = nb::cast<In<int8_t>>(parts["missing"]);
+        auto children = nb::cast<In<int32_t>>(parts["children"]);
+        auto test_start = nb::cast<In<int64_t>>(parts["test_start"]);
+        auto feeds = nb::cast<In<int32_t>>(parts["feeds"]);
+        In<float> V32;
+        In<double> V64;
+        if (m.sum_single)
+            V32 = nb::cast<In<float>>(parts["V"]);
+        else
+            V64 = nb::cast<In<double>>(parts["V"]);
+        auto base = nb::cast<In<double>>(parts["base"]);
+        m.n_columns = static_cast<int64_t>(feature.shape(0));
+        m.n_trees = static_cast<int64_t>(feeds.shape(0));
+        m.n_tests = static_cast<int64_t>(t.shape(0));
+        const int64_t n_leaves = m.n_tests + m.n_trees, k = m.narrow ? 1 : m.n_outputs;
+        auto size = [](const auto& array) { return static_cast<int64_t>(array.shape(0)); };
+        require(size(rule) == m.n_columns && size(selection) == m.n_tests &&
+                    size(missing) == m.n_tests && size(children) == 2 * m.n_tests &&
+                    size(test_start) == m.n_trees + 1 && size(base) == m.n_outputs &&
+                    (m.sum_single ? size(V32) : size(V64)) == n_leaves * k && size(answers) == size(members) &&
+                    size(set_start) == size(outside) + 1,
+                "the machine's arrays do not fit together");
+        m.feature = feature.data();
+        m.rule = rule.data();
+        m.set_start = set_start.data();
+        m.members = members.data();
+        m.answers = answers.data();
+        m.outside = outside.data();
+        m.selection = selection.data();
+        m.t = t.data();
+        m.missing = missing.data();
+        m.children = children.data();
+        m.test_start = test_start.data();
+        m.feeds = feeds.data();
+        m.V = m.sum_single ? static_cast<const void*>(V32.data()) : V64.data();
+        m.base = base.data();
+        In<int64_t> linear_start;
+        In<int32_t> linear_feature;
+        In<double> intercept, coefficient, linear_constant;
+        if (parts.contains("linear_start")) {
+            linear_start = nb::cast<In<int64_t>>(parts["linear_start"]);
+            linear_feature = nb::cast<In<int32_t>>(parts["linear_feature"]);
+            intercept = nb::cast<In<double>>(parts["intercept"]);
+            coefficient = nb::cast<In<double>>(parts["coefficient"]);
+            linear_constant = nb::cast<In<double>>(parts["linear_constant"]);
+            m.linear_constant = linear_constant.data();
+            require(size(linear_constant) == n_leaves * k && size(linear_start) == n_leaves + 1 && size(intercept) == n_leaves * k &&
+                        size(coefficient) == size(linear_feature) * k,
+                    "the linear leaves do not fit together");
+            m.linear_start = linear_start.data();
+            m.linear_feature = linear_feature.data();
+            m.intercept = intercept.data();
+            m.coefficient = coefficient.data();
+            m.linear_single = flag("linear_single");
+        }
+        m.wants_values = wants_values;
+        nb::gil_scoped_release release;
+        return std::make_unique<dm::Engine>(dm::compile(m, kernels_, force));
+    }
+
     void run(const dm::Source& source, nb::handle out, bool wants_leaves, int64_t n_threads) const {
         const dm::Plan& plan = engine_->plan;
         const View to(out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT);
@@ -288,22 +296,36 @@ private:
         require(to.held() && to->len == source.n_rows * width * item && to->itemsize == item,
                 "out has the wrong shape or dtype");
         require(n_threads >= 1, "n_threads must be at least 1");
+        std::shared_ptr<dm::Engine> few;  // held during the call
+        if (source.n_rows < dm::kFewRows && !plan.has_nodes()) {
+            if (!few_) {
+                std::shared_ptr<dm::Engine> made = compile(2, false);
+                if (!few_) few_ = std::move(made);
+            }
+            few = few_;
+        }
+        const dm::Engine& engine = few ? *few : *engine_;
         if (source.n_rows < 16) {  // letting go of the GIL would cost more than it gives
-            call(source, to->buf, wants_leaves, n_threads);
+            call(engine, source, to->buf, wants_leaves, n_threads);
         } else {
             nb::gil_scoped_release release;
-            call(source, to->buf, wants_leaves, n_threads);
+            call(engine, source, to->buf, wants_leaves, n_threads);
         }
     }
-    void call(const dm::Source& source, void* out, bool wants_leaves, int64_t n_threads) const {
+    static void call(const dm::Engine& engine, const dm::Source& source, void* out,
+                     bool wants_leaves, int64_t n_threads) {
         if (wants_leaves)
-            engine_->apply(source, n_threads, static_cast<int32_t*>(out));
+            engine.apply(source, n_threads, static_cast<int32_t*>(out));
         else
-            engine_->margin(source, n_threads, out);
+            engine.margin(source, n_threads, out);
     }
 
-    nb::object V_;  // the plan reads it where it lies
+    nb::dict parts_;  // plans read V where it lies
+    const dm::Kernels* kernels_ = nullptr;
     std::unique_ptr<dm::Engine> engine_;
+    // Nodes to walk, where engine_ has none: compiled when few rows come. Guarded by the GIL, and
+    // a second thread that comes meanwhile compiles its own, which replaces an equal one.
+    mutable std::shared_ptr<dm::Engine> few_;
 };
 
 }  // namespace

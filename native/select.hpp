@@ -167,43 +167,44 @@ void bitmap(const uint8_t* codes, int bytes, uint16_t at_least, uint64_t* out) {
 
 void tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
            uint8_t* slots) {
-    uint64_t* out = reinterpret_cast<uint64_t*>(slots + group.first_test * kBlockBytes);
+    uint64_t* out = reinterpret_cast<uint64_t*>(slots + kFirstTest * kBlockBytes);
     for (int64_t j = 0; j < group.n_tests; ++j, out += kBlockRows / 64) {
         const Test test = group.tests[j];
-        const uint8_t* plane = codes + test.plane * tile_rows + row * test.width;
-        if (test.width == 1)
-            bitmap<AtLeast8>(plane, 1, test.at_least, out);
+        const Plane plane = group.planes[test.plane];
+        const uint8_t* at = codes + plane.start * tile_rows + row * plane.width;
+        if (plane.width == 1)
+            bitmap<AtLeast8>(at, 1, test.at_least, out);
         else
-            bitmap<AtLeast16>(plane, 2, test.at_least, out);
+            bitmap<AtLeast16>(at, 2, test.at_least, out);
     }
 }
 
 #if defined(DM_SCALAR)
-using Plane = uint64_t;
+using Bits = uint64_t;
 #elif defined(__AVX512F__)
-typedef uint64_t Plane __attribute__((vector_size(64), may_alias));
+typedef uint64_t Bits __attribute__((vector_size(64), may_alias));
 #elif defined(__AVX2__)
-typedef uint64_t Plane __attribute__((vector_size(32), may_alias));
+typedef uint64_t Bits __attribute__((vector_size(32), may_alias));
 #else
-typedef uint64_t Plane __attribute__((vector_size(16), may_alias));
+typedef uint64_t Bits __attribute__((vector_size(16), may_alias));
 #endif
 
-inline Plane choose(Plane test, Plane left, Plane right) {
+inline Bits choose(Bits test, Bits left, Bits right) {
 #if defined(__AVX512F__) && !defined(DM_SCALAR)
-    return (Plane)_mm512_ternarylogic_epi64((__m512i)test, (__m512i)right, (__m512i)left, 0xCA);
+    return (Bits)_mm512_ternarylogic_epi64((__m512i)test, (__m512i)right, (__m512i)left, 0xCA);
 #else
     return ((left ^ right) & test) ^ left;
 #endif
 }
 
-inline void run_selects(const Select* op, const Select* end, uint8_t* slots) {
-    constexpr int64_t size = kBlockBytes / static_cast<int64_t>(sizeof(Plane));
+inline void run_selects(const Select* op, const Select* end, uint8_t* slots, uint8_t* own) {
+    constexpr int64_t size = kBlockBytes / static_cast<int64_t>(sizeof(Bits));
     for (; op != end; ++op) {
-        const Plane* test = reinterpret_cast<const Plane*>(slots + op->test * kBlockBytes);
-        const Plane* left = reinterpret_cast<const Plane*>(slots + op->left * kBlockBytes);
-        const Plane* right = reinterpret_cast<const Plane*>(slots + op->right * kBlockBytes);
-        Plane* to = reinterpret_cast<Plane*>(slots + op->to * kBlockBytes);
-        Plane found[size];
+        const Bits* test = reinterpret_cast<const Bits*>(slots + op->test * kBlockBytes);
+        const Bits* left = reinterpret_cast<const Bits*>(slots + op->left * kBlockBytes);
+        const Bits* right = reinterpret_cast<const Bits*>(slots + op->right * kBlockBytes);
+        Bits* to = reinterpret_cast<Bits*>(own + op->to * kBlockBytes);
+        Bits found[size];
         for (int64_t i = 0; i < size; ++i) found[i] = choose(test[i], left[i], right[i]);
         for (int64_t i = 0; i < size; ++i) to[i] = found[i];
     }
@@ -263,7 +264,8 @@ void expand(const uint64_t* const* planes, uint8_t* labels) {
 }
 
 void select(const SelectGroup& group, const SelectTree& tree, uint8_t* slots, void* labels) {
-    run_selects(group.selects + tree.first, group.selects + tree.last, slots);
+    run_selects(group.selects + tree.first, group.selects + tree.last, slots,
+                slots + (kFirstTest + group.n_tests) * kBlockBytes);
     const uint64_t* planes[16];
     for (int bit = 0; bit < tree.n_bits; ++bit)
         planes[bit] = reinterpret_cast<const uint64_t*>(

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from .commands.bench import bench
 from .commands.predict import predict
-from .errors import DecisionMachinesError
+from .errors import DecisionMachinesError, InexactWarning
 
 app = typer.Typer(
     help="Decision trees as matrices: read them exactly, look inside, prove them equal.",
@@ -64,6 +64,57 @@ def inspect(model: Model, trust: Trust = False, as_json: AsJson = False) -> None
     for name, value in found.items():
         table.add_row(name, _cell(name, value))
     console.print(table)
+
+
+@app.command()
+def convert(
+    model: Model,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM).",
+        ),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="dm, onnx, xgboost or lightgbm, whatever the suffix says."),
+    ] = None,
+    operator: Annotated[
+        str, typer.Option("--operator", help="For ONNX: tree operators v3 or v5.")
+    ] = "v3",
+    margins: Annotated[
+        bool, typer.Option("--margins", help="Leave link and labels out: predict raw scores.")
+    ] = False,
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as another kind of file: exactly, or not at all.
+
+    The file appears only when it is whole. What may differ in the last digits (ONNX) is said.
+    """
+    import warnings
+
+    from .read import load
+    from .write import target_of, write_file
+
+    kind = target_of(out, to)
+    options: dict[str, Any] = {} if kind == "dm" else {"margins": margins}
+    if kind == "onnx":
+        options["operator"] = operator
+    machine = load(model, trust=trust)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write_file(machine, out, kind, **options)
+    said = [str(w.message) for w in caught if issubclass(w.category, InexactWarning)]
+    if as_json:
+        found = {"out": str(out), "kind": kind, "bytes": out.stat().st_size, "warnings": said}
+        typer.echo(json.dumps(found))
+        return
+    for text in said:
+        Console(stderr=True).print(Text.assemble(("warning ", "bold yellow"), text))
+    console.print(Text(f"{machine} written to {out} ({kind})"), soft_wrap=True)
 
 
 @app.command()

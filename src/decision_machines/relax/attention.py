@@ -64,6 +64,12 @@ class MultiHeadMachine(SoftMachine):
     Heads are dense and padded to the largest tree: for trees of up to a few hundred leaves.
     """
 
+    B: Tensor
+    test: Tensor
+    leaf: Tensor
+    is_test: Tensor
+    is_leaf: Tensor
+
     def __init__(self, machine: DecisionMachine, form: Form, options: Options) -> None:
         super().__init__(machine, form, options)
         if machine.linear is not None:
@@ -116,7 +122,7 @@ class MultiHeadMachine(SoftMachine):
             Q @ self.W_Q, self.B @ self.W_K, V @ self.W_V, is_leaf=self.is_leaf
         )
         heads = heads * self.leaves.head[:, None, None]
-        total = heads.transpose(0, 1).reshape(m, -1) @ self.W_O
+        total = heads.transpose(0, 1).reshape(m, len(self.W_O)) @ self.W_O
         return total, weights.transpose(1, 2)[self.is_leaf] if want_weights else None
 
     def harden(self, *, axis_aligned: bool = False) -> DecisionMachine:

@@ -30,6 +30,14 @@ class ColumnReader(nn.Module):
     """
 
     feature: Tensor
+    is_nan_as_zero: Tensor
+    is_zero_as_nan: Tensor
+    is_member: Tensor
+    member_columns: Tensor
+    member_rank: Tensor
+    table: Tensor
+    table_start: Tensor
+    last: Tensor
 
     def __init__(self, columns: Columns) -> None:
         super().__init__()
@@ -95,8 +103,9 @@ class ColumnReader(nn.Module):
     def _look_up(self, x: Float[Tensor, "m c"]) -> Float[Tensor, "m c"]:
         is_category = ((x > self.lowest) | (x == 0.0)) & (x < 2.0**31)
         if self.whole:
-            is_category = is_category & (x == x.trunc())
-        category = torch.where(is_category, x, torch.zeros_like(x)).trunc().to(torch.int64)
+            is_category = is_category & (x == x.floor())
+        # The cast cuts a fraction off, towards 0.
+        category = torch.where(is_category, x, torch.zeros_like(x)).to(torch.int64)
         category = torch.where(is_category, torch.minimum(category, self.last), self.last)
         z = self.table.index_select(0, (self.table_start + category).reshape(-1)).reshape(x.shape)
         return torch.where(x.isnan(), x.detach(), z)

@@ -190,23 +190,17 @@ def choose_form(
     ):
         if choice is not None and choice not in table:
             raise InputError(doing, f"{name}={choice!r}", f"use one of {', '.join(table)}")
-    if form is None:
-        assert query is not None
-        assert weights is not None
-        chosen = Form(query, keys or "templates", weights)
-        return "custom", replace(chosen, exact=exactness(chosen))
-    row = FORMS[form]
+    row = Form(query or "", keys or "templates", weights or "") if form is None else FORMS[form]
     chosen = replace(
         row, query=query or row.query, keys=keys or row.keys, weights=weights or row.weights
     )
-    if (chosen.query, chosen.keys, chosen.weights) != (row.query, row.keys, row.weights):
-        if form in ("multi_head", "linear", "straight_through"):
-            raise InputError(
-                doing,
-                f"form={form!r} with another query, keys or weights",
-                f"leave the axes of {form!r} as they are, or name the axes without a form",
-            )
-        chosen = replace(chosen, exact=exactness(chosen))
+    is_changed = (chosen.query, chosen.keys, chosen.weights) != (row.query, row.keys, row.weights)
+    if is_changed and form in ("multi_head", "linear", "straight_through"):
+        raise InputError(
+            doing,
+            f"form={form!r} with another query, keys or weights",
+            f"leave the axes of {form!r} as they are, or name the axes without a form",
+        )
     if chosen.weights in ("exp", "straight_through") and chosen.query != "log_sigmoid":
         raise InputError(
             doing,
@@ -225,7 +219,7 @@ def choose_form(
             f"weights='delta' with query={chosen.query!r} and keys={chosen.keys!r}",
             "use query='sign' and keys='normalised': only there is the exit leaf's score 1",
         )
-    return form if form is not None else "custom", chosen
+    return form or "custom", replace(chosen, exact=exactness(chosen))
 
 
 def exactness(form: Form) -> str:

@@ -80,8 +80,8 @@ def _selection(net: SoftMachine, t: np.ndarray, axis_aligned: bool):
         never = np.where(t >= 0, np.inf, -np.inf)
         with np.errstate(divide="ignore", invalid="ignore"):
             return largest.astype(np.int32), _positive(weight, t, never)
-    one_hot = np.count_nonzero(S, axis=1) == 1
-    if S.size == 0 or (one_hot.all() and np.all(S[np.arange(len(S)), largest] == 1)):
+    is_one_hot = np.all(np.count_nonzero(S, axis=1) == 1) and np.all(S.max(1, initial=0) == 1)
+    if is_one_hot and not net.machine.is_oblique:
         return largest.astype(np.int32), t
     return sp.csr_array(S.astype(dtype)), t
 
@@ -132,6 +132,7 @@ def agreement(net: SoftMachine, X: Any, machine: DecisionMachine | None = None) 
     kept = np.flatnonzero(net.leaves.head.cpu().numpy() != 0)
     with torch.no_grad():
         margin, weights = net._margin(X.reshape(-1, X.shape[-1]), True)
+    assert weights is not None
     rows = X.detach().reshape(-1, X.shape[-1]).cpu().numpy()
     exits = hard.apply(rows)
     by_tree = [net.by_tree(weights)[tree].cpu() for tree in kept]

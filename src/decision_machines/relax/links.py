@@ -108,7 +108,6 @@ ONNX_STEPS: dict[str, Callable[..., Tensor]] = {
     "negate": torch.neg,
     "exp": torch.exp,
     "sigmoid": torch.sigmoid,
-    "softmax_operator": softmax,
 }
 """As in the run room's table of the same steps, name for name in the same order."""
 

@@ -133,7 +133,7 @@ def _named(
     name: str, values: np.ndarray, labels: np.ndarray | None = None
 ) -> list[tuple[str, np.ndarray]]:
     """The columns of (m,) or (m, k) values with their names."""
-    values = values.reshape(len(values), -1)
+    values = values[:, None] if values.ndim == 1 else values
     width = values.shape[1]
     if labels is not None and len(labels) == width:
         return [(f"{name}_{label}", values[:, i]) for i, label in enumerate(labels.tolist())]

@@ -166,7 +166,7 @@ def _csv(part: Part, types: TextTypes) -> Opened:
             convert_options=csv.ConvertOptions(column_types=read_as, include_columns=list(names)),
         )
 
-    with open(part.path, "rb") as file, open_csv(file, None, (), True) as reader:
+    with open(part.path, "rb") as file, open_csv(file, None, (), False) as reader:
         schema = types.schema(reader.schema)
 
     def batches(names: Sequence[str], threads: bool) -> Iterator[tuple[Any, float]]:

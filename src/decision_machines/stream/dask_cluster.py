@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,21 +44,32 @@ def work(
             ): part
             for part in todo
         }
-        for future in distributed.as_completed(place):
-            part = place[future]
-            try:
-                done = future.result()
-            except distributed.KilledWorker as error:
-                client.cancel(list(place))
-                raise InputError(
-                    f"scoring {part.path} on Dask",
-                    f"the workers that were given it died, one after the other ({error})",
-                    "look into their logs: most often memory ran out",
-                ) from None
-            except BaseException:
-                client.cancel(list(place))
-                raise
-            yield part, done
+        try:
+            for future in distributed.as_completed(place, loop=client.loop):
+                part = place[future]
+                yield part, _result(future, part)
+        finally:
+            # Before the machine is taken from the workers, and the folder given free.
+            client.cancel(list(place))
+            _wait_for_the_running(client, {future.key for future in place})
+
+
+def _result(future: Any, part: Part) -> Done:
+    try:
+        return future.result()
+    except _distributed().KilledWorker as error:
+        raise InputError(
+            f"scoring {part.path} on Dask",
+            f"the workers that were given it died, one after the other ({error})",
+            "look into their logs: most often memory ran out",
+        ) from None
+
+
+def _wait_for_the_running(client: Any, keys: set[str]) -> None:
+    """Wait until no worker is at one of these tasks: a cancelled one is not stopped by Dask."""
+    with contextlib.suppress(Exception):
+        while any(keys.intersection(held) for held in client.processing().values()):
+            time.sleep(0.05)
 
 
 def _score(name: str, task: Task, part: Part, records: Records, output: str, kind: str) -> Done:
@@ -80,23 +92,25 @@ def frame(scorer: Scorer, parts: list[Part], cluster: Any) -> Any:
     dask_dataframe = _dask_dataframe()
     scorer = Scorer(scorer.machine, _on_worker(scorer.task))
     meta = scorer.part_schema(parts[0]).empty_table().to_pandas()
-    numbered = dask_dataframe.from_map(_path_frame, parts, meta=_path_frame(parts[0]).iloc[:0])
-    return numbered.map_partitions(
-        _score_frame, _shipped(scorer.machine), scorer.task, meta=meta, enforce_metadata=False
+    numbers = dask_dataframe.from_map(_number, range(len(parts)), meta=_number(0).iloc[:0])
+    return numbers.map_partitions(
+        _score_frame, tuple(parts), _shipped(scorer.machine), scorer.task, meta=meta
     )
 
 
-def _path_frame(part: Part) -> Any:
+def _number(part: int) -> Any:
     import pandas
 
-    return pandas.DataFrame({"part": pandas.Series([part], dtype=object)})
+    return pandas.DataFrame({"part": [part]})
 
 
-def _score_frame(paths: Any, machine: DecisionMachine, task: Task) -> Any:
+def _score_frame(
+    numbers: Any, parts: tuple[Part, ...], machine: DecisionMachine, task: Task
+) -> Any:
     import pyarrow
 
-    (part,) = paths["part"]
-    scorer = Scorer(machine, task)
+    (number,) = numbers["part"]
+    scorer, part = Scorer(machine, task), parts[number]
     batches = [answers for answers, _ in scorer.part(part)]
     return pyarrow.Table.from_batches(batches, scorer.part_schema(part)).to_pandas()
 

@@ -43,7 +43,8 @@ def arrow_function(
     --------
     >>> import decision_machines as dm, pyarrow as pa
     >>> batch = pa.record_batch({"id": [7], "a": [2.0], "b": [1.0], "c": [2.0], "d": [2.0]})
-    >>> dm.stream.arrow_function(dm.figure_one(), keep="id")(batch).to_pylist()
+    >>> score = dm.stream.arrow_function(dm.figure_one(), keep="id", columns=list("abcd"))
+    >>> score(batch).to_pylist()
     [{'id': 7, 'prediction': 5.0}]
     """
     scorer = Scorer(machine, task_of(outputs, keep, columns, n_threads))
@@ -73,7 +74,7 @@ def pandas_function(
     --------
     >>> import decision_machines as dm, pandas as pd
     >>> frame = pd.DataFrame([[2.0, 1.0, 2.0, 2.0]], columns=list("abcd"), index=["row"])
-    >>> dm.stream.pandas_function(dm.figure_one())(frame)
+    >>> dm.stream.pandas_function(dm.figure_one(), columns=list("abcd"))(frame)
          prediction
     row         5.0
     """
@@ -136,7 +137,7 @@ def expr(
     --------
     >>> import decision_machines as dm, polars as pl
     >>> frame = pl.DataFrame({"a": [2.0], "b": [1.0], "c": [2.0], "d": [2.0]})
-    >>> frame.select(dm.expr(dm.figure_one())).to_dicts()
+    >>> frame.select(dm.expr(dm.figure_one(), columns=list("abcd"))).to_dicts()
     [{'prediction': 5.0}]
     """
     try:

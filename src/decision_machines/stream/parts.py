@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -46,7 +47,7 @@ class Part:
 
 
 def find_parts(data: Any) -> list[Part]:
-    """The files of `data`, in the order of their names.
+    """The files of `data`: those of a folder or glob by their names, those of a list as listed.
 
     Parameters
     ----------
@@ -55,14 +56,16 @@ def find_parts(data: Any) -> list[Part]:
         local files. In folders, names that start with `.` or `_` are passed over, as Arrow, Dask
         and Spark do.
     """
-    if hasattr(data, "get_fragments") and hasattr(data, "files"):
+    is_dataset = hasattr(data, "get_fragments") and hasattr(data, "files")
+    if is_dataset:
         data = data.files
     places = [data] if isinstance(data, (str, os.PathLike)) else list(data)
     found: list[tuple[str, str]] = []
     for place in places:
-        found += _files(os.fspath(place))
-    if len(places) > 1 and len({name for _, name in found}) < len(found):
-        root = os.path.commonpath([os.path.abspath(path) for path, _ in found])
+        found += sorted(_files(os.fspath(place)), key=lambda names: names[1].split(os.sep))
+    if found and (is_dataset or len({name for _, name in found}) < len(found)):
+        folders = {os.path.dirname(os.path.abspath(path)) for path, _ in found}
+        root = os.path.commonpath(folders)
         found = [(path, os.path.relpath(os.path.abspath(path), root)) for path, _ in found]
     if not found:
         raise InputError(
@@ -70,11 +73,11 @@ def find_parts(data: Any) -> list[Part]:
             "nothing is there",
             "give a file, a folder of files, or a quoted glob such as 'data/*.parquet'",
         )
-    paths = [os.path.realpath(path) for path, _ in found]
-    twice = next((path for path in paths if paths.count(path) > 1), None) if places[1:] else None
+    times = Counter(os.path.realpath(path) for path, _ in found)
+    twice = next((path for path, n in times.items() if n > 1), None)
     if twice is not None:
         raise InputError(f"looking for data at {data}", f"{twice} is named twice", "name it once")
-    return sorted((_part(*names) for names in found), key=lambda part: part.name)
+    return [_part(*names) for names in found]
 
 
 def _files(place: str) -> list[tuple[str, str]]:

@@ -166,7 +166,7 @@ class _Plan:
         values = machine.V.astype(output.dtype).astype(np.float64)
         aggregate, before, after, base = self._base(steps)
         # The leaves of the trees that hold base scores are numbered after the machine's.
-        n_ends = 1 if k == 1 or self.operator == "v3" else k
+        n_ends = self.n_ends
         graph = joined(
             n_ends * (before is not None), graph, n_ends * (after is not None), machine.n_leaves
         )
@@ -211,6 +211,11 @@ class _Plan:
             return []
         return self._classifier(graph, weights, computes, transform, base, steps, classifier)
 
+    @property
+    def n_ends(self) -> int:
+        """How many trees of one leaf hold the base scores: a leaf of version 5 has one weight."""
+        return 1 if self.operator == "v3" else self.machine.n_outputs
+
     def _rounds(self, steps: list) -> None:
         """Version 3 answers in float32, which a machine may ask for."""
         if steps and steps[0][0] == "single":
@@ -231,9 +236,10 @@ class _Plan:
         has_base = bool(np.any(base))
         is_sum = output.aggregate == "sum"
         before = base if has_base and is_sum and output.base_first else None
-        n_trees = machine.n_trees + (before is not None)
+        n_trees = machine.n_trees
         if not machine.is_narrow and self.operator == "v5":
             n_trees *= machine.n_outputs
+        n_trees += self.n_ends * (before is not None)
         averages = is_sum and output.divisor != 1 and output.divisor == n_trees
         own: list[tuple[str, Any]] = []
         if output.divisor != 1 and not averages:
@@ -242,7 +248,9 @@ class _Plan:
             own.append(("multiply", [output.scale]))
         after = values = None
         if has_base and before is None:
-            if self.operator == "v3" and not own:
+            # ONNX Runtime adds no base value to an output that no leaf has a weight for.
+            is_fed = not machine.is_narrow or len(np.unique(machine.trees.feeds)) == len(base)
+            if self.operator == "v3" and not own and is_fed:
                 values = base
             elif is_sum and not own and not averages:
                 after = base

@@ -278,7 +278,8 @@ def _hist(machine: DecisionMachine, limits: Limits) -> Any:
             "write the margins of one output alone, with margins=True; or use to_lightgbm, "
             "to_onnx or machine.save",
         )
-    rounds = rounds_of(machine, limits, base_is_tree=False)
+    # A model without a tree is not fitted to scikit-learn: a tree of 0 takes its place.
+    rounds = rounds_of(machine, limits, base_is_tree=False) or [[0.0] * len(output)]
     X, y = np.zeros((max(2, len(output)), machine.n_features)), np.arange(max(2, len(output)))
     options = {"loss": kind.loss, "max_iter": 1, "early_stopping": False}
     model: Any
@@ -295,7 +296,7 @@ def _hist(machine: DecisionMachine, limits: Limits) -> Any:
     ]
     base = output.base if output.base_first else np.zeros_like(output.base)
     model._baseline_prediction = base.reshape(1, -1).copy()
-    return model.set_params(max_iter=max(len(rounds), 1))
+    return model.set_params(max_iter=len(rounds))
 
 
 def _hist_kind(machine: DecisionMachine) -> _Kind | None:

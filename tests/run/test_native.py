@@ -1,0 +1,402 @@
+"""Every kernel on every target equals the plain descent, bit for bit, whatever the rows are."""
+
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import machines, make_machine, probe_rows
+
+import decision_machines as dm
+from decision_machines.run import native, walk
+from decision_machines.run.inputs import read_rows
+
+TARGETS = dm.engine_info()["available"]
+KERNELS = ("auto", "select", "deep", "raw")
+
+
+def expected(machine, X):
+    rows = read_rows(X, machine.columns)
+    block = rows.block(0, rows.n_rows)
+    return walk.margin(machine, block), walk.apply(machine, block)
+
+
+def run(plan, machine, X, leaves=False, n_threads=1):
+    shape = (len(X), machine.n_trees if leaves else machine.n_outputs)
+    out = np.empty(shape, np.int32 if leaves else machine.output.dtype)
+    assert plan.array(X, out, leaves, n_threads, machine.columns.integers_as == np.float32)
+    return out
+
+
+def same_bits(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def many(X, n):
+    """n rows, the given ones again and again in new orders."""
+    rng = np.random.default_rng(n)
+    return X[rng.integers(len(X), size=n)]
+
+
+def check(machine, X, targets=TARGETS, kernels=KERNELS):
+    margins, leaves = expected(machine, X)
+    for target in targets:
+        for kernel in kernels:
+            plan = native.compile_plan(machine, target=target, kernel=kernel)
+            assert same_bits(run(plan, machine, X), margins), (target, kernel)
+            assert np.array_equal(run(plan, machine, X, leaves=True), leaves), (target, kernel)
+
+
+@settings(max_examples=60, deadline=None)
+@given(machines(max_trees=6, max_leaves=24), st.sampled_from([np.float64, np.float32]))
+def test_every_kernel_on_every_target_equals_the_plain_descent(machine, dtype):
+    with np.errstate(over="ignore"):
+        X = probe_rows(machine, max_rows=60).astype(dtype)
+    check(machine, X)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_trees_of_every_size_are_exact(target, dtype):
+    rng = np.random.default_rng(5)
+    sizes = [1, 2, 3, 4, 7, 8, 9, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 300, 1000]
+    machine = make_machine(
+        sizes, rng, dtype=dtype, n_features=6, values="real", values_dtype=dtype, output_dtype=dtype
+    )
+    check(machine, many(probe_rows(machine), 700), [target])
+
+
+@pytest.mark.parametrize("shape", ["balanced", "left", "right", "zigzag", "random"])
+@pytest.mark.parametrize("n_leaves", [64, 300])
+def test_trees_of_every_shape_are_exact(shape, n_leaves):
+    rng = np.random.default_rng(7)
+    machine = make_machine([n_leaves] * 3, rng, shapes=(shape,), values="real")
+    check(machine, many(probe_rows(machine), 400), [TARGETS[0], TARGETS[-1]])
+
+
+def test_a_tree_of_more_than_65536_leaves_is_exact():
+    rng = np.random.default_rng(9)
+    machine = make_machine(
+        [70_000], rng, shapes=("random",), orders=("preorder",), n_features=2, rules=False
+    )
+    t = np.sort(rng.standard_normal(machine.n_tests))
+    machine = replace(machine, t=t)
+    X = np.concatenate([rng.standard_normal((300, 2)), t[:200].reshape(-1, 2), [[np.nan, np.inf]]])
+    check(machine, X, [TARGETS[-1]], ["auto", "deep", "raw"])
+
+
+def test_a_column_of_more_than_65535_thresholds_in_one_tree_is_exact():
+    n = 66_000
+    rng = np.random.default_rng(3)
+    machine = make_machine(
+        [n], rng, shapes=("balanced",), orders=("preorder",), n_features=1, rules=False
+    )
+    machine = replace(machine, t=np.arange(n - 1) - 3e4)
+    X = np.concatenate([rng.uniform(-4e4, 4e4, (300, 1)), [[np.nan], [np.inf], [-np.inf]]])
+    check(machine, X, [TARGETS[-1]], ["auto"])
+
+
+def test_many_trees_of_many_thresholds_are_coded_in_sections():
+    rng = np.random.default_rng(11)
+    machine = make_machine(
+        [30_000] * 3, rng, shapes=("balanced",), orders=("preorder",), n_features=1, rules=False
+    )
+    machine = replace(machine, t=rng.standard_normal(machine.n_tests))
+    plan = native.compile_plan(machine, target=TARGETS[-1])
+    assert plan.describe()["sections"] > 1
+    check(machine, rng.standard_normal((200, 1)), [TARGETS[-1]], ["auto"])
+
+
+@pytest.mark.parametrize(
+    "n_rows",
+    [
+        0,
+        1,
+        2,
+        15,
+        16,
+        17,
+        23,
+        24,
+        25,
+        63,
+        64,
+        65,
+        127,
+        128,
+        129,
+        1023,
+        1024,
+        1025,
+        2047,
+        2049,
+        4097,
+    ],
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_tails_of_every_length_are_exact(n_rows, kernel):
+    rng = np.random.default_rng(13)
+    machine = make_machine([30, 1, 64, 200], rng, values="real", n_outputs=2, narrow=True)
+    X = many(probe_rows(machine), 4097)
+    margins, leaves = expected(machine, X)
+    for target in (TARGETS[0], TARGETS[-1]):
+        plan = native.compile_plan(machine, target=target, kernel=kernel)
+        assert same_bits(run(plan, machine, X[:n_rows]), margins[:n_rows])
+        assert same_bits(run(plan, machine, X[:n_rows], leaves=True), leaves[:n_rows])
+
+
+@settings(max_examples=20, deadline=None)
+@given(machines(max_trees=4, max_leaves=80, oblique=False), st.integers(1, 5))
+def test_the_number_of_threads_changes_no_bit(machine, n_threads):
+    X = many(probe_rows(machine, max_rows=80), 2600)
+    margins, leaves = expected(machine, X)
+    assert same_bits(machine.margin(X, n_threads=n_threads), margins)
+    assert np.array_equal(machine.apply(X, n_threads=n_threads), leaves)
+
+
+@pytest.mark.parametrize("aggregate", ["min", "max", "median", "sum"])
+def test_every_aggregate_equals_the_plain_descent(aggregate):
+    rng = np.random.default_rng(17)
+    machine = make_machine([20, 9, 70, 1], rng, values="real")
+    machine = replace(machine, output=replace(machine.output, aggregate=aggregate))
+    X = many(probe_rows(machine), 500)
+    assert same_bits(machine.margin(X), machine.margin(X, engine="walk"))
+    assert same_bits(machine.margin(X[:3]), machine.margin(X[:3], engine="walk"))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_leaves_equal_the_plain_descent(k, dtype):
+    rng = np.random.default_rng(19)
+    machine = make_machine([20, 9, 1], rng, values="real", n_outputs=k, n_features=4, dtype=dtype)
+    sizes = rng.integers(0, 4, machine.n_leaves)
+    linear = dm.LinearLeaves(
+        rng.standard_normal((machine.n_leaves, k)),
+        np.concatenate([[0], np.cumsum(sizes)]),
+        rng.integers(4, size=sizes.sum()),
+        rng.standard_normal((sizes.sum(), k)),
+    )
+    machine = replace(machine, linear=linear)
+    X = many(probe_rows(machine), 300)
+    with np.errstate(all="ignore"):
+        for n in (300, 5):
+            wanted = machine.margin(X[:n], engine="walk")
+            found = machine.margin(X[:n])
+            assert np.array_equal(np.isnan(wanted), np.isnan(found))
+            assert same_bits(np.nan_to_num(found), np.nan_to_num(wanted))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", ">f8", ">i4", "g"],
+)
+@pytest.mark.parametrize("columns_dtype", [np.float32, np.float64])
+def test_arrays_of_every_dtype_order_and_stride_are_read(dtype, columns_dtype):
+    rng = np.random.default_rng(23)
+    machine = make_machine([30, 64], rng, n_features=5, dtype=columns_dtype, values="real")
+    base = np.round(3 * rng.standard_normal((200, 10)))
+    if np.dtype(dtype).kind in "u?":
+        base = np.abs(base)
+    if np.dtype(dtype).itemsize == 8 and np.dtype(dtype).kind in "iu":
+        base[::3] += 2.0**24 + 1
+    base = base.astype(dtype)
+    for X in (
+        np.ascontiguousarray(base[:, :5]),
+        np.asfortranarray(base[:, :5]),
+        base[:, ::2],
+        base[::-1, 4::-1],
+        base[::2, 1:6],
+    ):
+        X.flags.writeable = False
+        for n in (len(X), 3):
+            wanted = expected(machine, X[:n])
+            assert same_bits(machine.margin(X[:n]), wanted[0])
+            assert np.array_equal(machine.apply(X[:n]), wanted[1])
+
+
+@pytest.mark.parametrize("integers_as", [np.float32, np.float64])
+def test_integers_pass_through_the_dtype_that_the_source_uses(integers_as):
+    rng = np.random.default_rng(29)
+    machine = make_machine([40] * 3, rng, rules=False, n_features=2)
+    machine = replace(machine, columns=dm.Columns(2, integers_as=integers_as))
+    machine = replace(machine, t=rng.choice([2.0**24, 2.0**24 + 1, 2.0**24 + 2], machine.n_tests))
+    X = rng.integers(2**24 - 1, 2**24 + 4, (100, 2))
+    assert np.array_equal(machine.apply(X), machine.apply(X, engine="walk"))
+    assert np.array_equal(machine.apply(X[:2]), machine.apply(X[:2], engine="walk"))
+
+
+@pytest.mark.parametrize("absent", [0.0, np.nan])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_sparse_rows_equal_dense_ones(absent, form, dtype):
+    rng = np.random.default_rng(31)
+    machine = make_machine([30, 64, 500], rng, n_features=20, values="real")
+    machine = replace(machine, columns=replace(machine.columns, absent=absent, missing_value=2.0))
+    X = sp.random_array((1500, 20), density=0.2, rng=rng)
+    X.data = np.round(3 * X.data).astype(dtype)
+    X = X.astype(dtype).asformat(form)
+    for part in (X, X.tocsr()[:5], X.tocsr()[:0]):
+        assert same_bits(machine.margin(part), machine.margin(part, engine="walk"))
+        assert np.array_equal(machine.apply(part), machine.apply(part, engine="walk"))
+
+
+def test_duplicates_of_a_sparse_entry_are_summed_and_the_input_is_left_alone():
+    machine = make_machine([30, 64], np.random.default_rng(37), n_features=3)
+    X = sp.csr_array(
+        (np.array([1.0, 1.0, 2.0]), np.array([0, 0, 2]), np.array([0, 2, 3])), shape=(2, 3)
+    )
+    assert same_bits(machine.margin(X), machine.margin(X.toarray()))
+    assert X.nnz == 3
+
+
+def test_a_missing_value_is_read_as_nan():
+    rng = np.random.default_rng(41)
+    for dtype in (np.float32, np.float64):
+        machine = make_machine([30, 64], rng, n_features=3, dtype=dtype)
+        machine = replace(machine, columns=replace(machine.columns, missing_value=0.1))
+        X = rng.choice([0.1, 0.2, -1.0, np.float32(0.1)], (200, 3))
+        for x in (X, X.astype(np.float32), X[:3]):
+            assert np.array_equal(machine.apply(x), machine.apply(x, engine="walk"))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_are_read_column_by_column(library):
+    pytest.importorskip(library)
+    rng = np.random.default_rng(43)
+    names = ("a", "b", "c", "d", "e")
+    machine = make_machine([30, 64, 300], rng, n_features=5, values="real", names=names)
+    parts = {
+        "e": rng.standard_normal(1100),
+        "a": rng.standard_normal(1100).astype(np.float32),
+        "c": rng.integers(-3, 4, 1100),
+        "b": rng.random(1100) < 0.5,
+        "d": rng.integers(0, 9, 1100).astype(np.uint8),
+    }
+    X = np.stack([parts[name].astype(np.float64) for name in names], axis=1)
+    if library == "pandas":
+        import pandas
+
+        table = pandas.DataFrame(parts)
+    elif library == "polars":
+        import polars
+
+        table = polars.DataFrame(parts)
+    else:
+        import pyarrow
+
+        table = pyarrow.table(parts)
+    assert same_bits(machine.margin(table), machine.margin(X, engine="walk"))
+    assert same_bits(machine.margin(table[:3]), machine.margin(X[:3], engine="walk"))
+
+
+def test_many_python_threads_predict_at_once():
+    rng = np.random.default_rng(47)
+    machine = make_machine([64] * 20 + [400] * 3, rng, n_features=5, values="real")
+    X = many(probe_rows(machine), 3000)
+    wanted = machine.margin(X, engine="walk")
+    wrong = []
+
+    def work(seed):
+        own = np.random.default_rng(seed)
+        for _ in range(10):
+            start = int(own.integers(0, 2999))
+            stop = int(own.integers(start, 3001))
+            found = machine.margin(X[start:stop], n_threads=int(own.integers(1, 4)))
+            if not same_bits(found, wanted[start:stop]):
+                wrong.append((start, stop))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*")
+def test_a_forked_child_predicts():
+    rng = np.random.default_rng(53)
+    machine = make_machine([64] * 10, rng, n_features=5, values="real")
+    X = many(probe_rows(machine), 5000)
+    wanted = machine.margin(X, n_threads=2)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if same_bits(machine.margin(X, n_threads=2), wanted) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_target_can_be_chosen_by_the_environment(target):
+    code = (
+        "import decision_machines as dm; m = dm.figure_one(); "
+        "assert m.predict([[2, 1, 2, 2]])[0] == 5; print(dm.engine_info()['target'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "DECISION_MACHINES_TARGET": target},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == target
+
+
+def test_an_unknown_target_is_refused_by_name():
+    run = subprocess.run(
+        [sys.executable, "-c", "import decision_machines as dm; dm.engine_info()"],
+        env={**os.environ, "DECISION_MACHINES_TARGET": "v9"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "DECISION_MACHINES_TARGET='v9'" in run.stderr
+    assert "scalar" in run.stderr
+
+
+def test_a_plan_is_compiled_once_and_left_out_of_copies():
+    import copy
+    import pickle
+
+    machine = dm.figure_one()
+    machine.predict([[2, 1, 2, 2]])
+    plan = machine._ready.plan
+    machine.predict([[2, 1, 2, 2]])
+    assert machine._ready.plan is plan
+    for other in (pickle.loads(pickle.dumps(machine)), copy.deepcopy(machine)):
+        assert "_ready" not in vars(other)
+        assert other.equals(machine)
+
+
+def test_symmetric_trees_need_no_selects():
+    depth, n = 5, 31
+    children = [(2 * j + 1, 2 * j + 2) for j in range(n)]
+    children = [[c if c < n else ~(c - n) for c in pair] for pair in children]
+    level = np.floor(np.log2(np.arange(n) + 1)).astype(int)
+    machine = dm.DecisionMachine(
+        columns=dm.Columns(depth, np.float32),
+        selection=level,
+        t=np.linspace(-1, 1, depth, dtype=np.float32)[level],
+        missing=np.ones(n),
+        children=np.array(children),
+        V=np.random.default_rng(0).standard_normal((32, 1)),
+        trees=dm.Trees([0, n]),
+        output=dm.Output([0.0]),
+    )
+    for target in TARGETS:
+        assert native.compile_plan(machine, target=target).describe()["selects"] == 0
+    check(machine, many(probe_rows(machine), 300))
+
+
+def test_oblique_machines_fall_back_to_the_walk():
+    rng = np.random.default_rng(59)
+    machine = make_machine([9, 5], rng, oblique=True)
+    X = many(probe_rows(machine), 50)
+    assert not native.supports(machine)
+    assert same_bits(machine.margin(X), machine.margin(X, engine="walk"))
