@@ -108,6 +108,7 @@ void template_product(In<int32_t, 2> children, In<int8_t, 2> h, Out<int32_t, 2> 
 }  // namespace
 
 void bind_engine(nb::module_& m);  // predict.cpp
+void bind_soft(nb::module_& m);    // soft_bindings.cpp
 void bind_libm(nb::module_& m);    // libm.cpp
 
 NB_MODULE(_native, m) {
@@ -120,4 +121,5 @@ NB_MODULE(_native, m) {
           "indices"_a, "data"_a);
     m.def("template_product", &template_product, "children"_a, "h"_a, "p"_a);
     bind_engine(m);
+    bind_soft(m);
 }
