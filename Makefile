@@ -9,13 +9,14 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 NATIVE := CMakeLists.txt $(wildcard native/*)
 CORES  ?= 2
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs sanitize clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
 	@echo "make test    every test"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   benchmarks, against rivals, in one run"
+	@echo "make sanitize  the native tests under AddressSanitizer and UBSan"
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make clean   remove .venv and what was built"
 
@@ -49,6 +50,11 @@ bench: $(VENV)/.dev-stamp
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/build.py
 	$(BIN)/python benchmarks/read.py
+	$(BIN)/python benchmarks/engine.py --growth
+
+sanitize: $(VENV)/.test-stamp
+	$(PIP) cmake ninja nanobind
+	tools/sanitize.sh $(abspath $(BIN)/python)
 
 docs: $(VENV)/.dev-stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -52,7 +52,12 @@ class Bench:
 
 
 def bench(
-    model: Any, X: Any = None, *, n_rows: int = 100_000, n_threads: int | None = None
+    model: Any,
+    X: Any = None,
+    *,
+    n_rows: int = 100_000,
+    n_threads: int | None = None,
+    seconds: float = SECONDS,
 ) -> Bench:
     """Compare `predict` of a model's library with ours: the answers, then the time.
 
@@ -62,6 +67,8 @@ def bench(
         A fitted model of a supported library.
     X
         A table of rows; by default rows are drawn around the model's own thresholds.
+    seconds
+        How long each call is tried for its best time.
     """
     machine = convert(model)
     threads = n_threads or cpu_count()
@@ -92,8 +99,8 @@ def bench(
         # One row is done before a second thread has started: neither side is given one.
         used = 1 if size == 1 else threads
         some = taken[:size]
-        library = _seconds(lambda some=some, used=used: rival(some, used))
-        mine = _seconds(lambda some=some, used=used: ask(some, n_threads=used))
+        library = _seconds(lambda some=some, used=used: rival(some, used), seconds)
+        mine = _seconds(lambda some=some, used=used: ask(some, n_threads=used), seconds)
         timings.append(Timing(size, used, library, mine))
     target = engine_info()["target"]
     return Bench(repr(machine), name, target, equal, compared, tuple(timings))
@@ -139,15 +146,18 @@ def compare(ours: Any, theirs: Any) -> tuple[bool, str]:
     ours, theirs = ours.astype(dtype), theirs.astype(dtype)
     if np.array_equal(ours, theirs, equal_nan=True):
         return True, "equal to the bit"
-    with np.errstate(all="ignore"):
-        ulps = np.abs(ours - theirs) / np.spacing(np.maximum(np.abs(ours), np.abs(theirs)))
-    furthest = float(np.nanmax(ulps))
+    differing = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+    ours, theirs = ours[differing], theirs[differing]
+    if not np.all(np.isfinite(ours) & np.isfinite(theirs)):
+        return False, "differ where one is no finite number"
+    ulps = np.abs(ours - theirs) / np.spacing(np.maximum(np.abs(ours), np.abs(theirs)))
+    furthest = float(np.max(ulps))
     return furthest <= 2, f"at most {furthest:.0f} ulp apart"
 
 
-def _seconds(call: Callable[[], Any]) -> float:
-    """The best time of a call, tried for about a second."""
-    best, end = float("inf"), time.perf_counter() + SECONDS
+def _seconds(call: Callable[[], Any], tried: float) -> float:
+    """The best time of a call, tried for so many seconds."""
+    best, end = float("inf"), time.perf_counter() + tried
     while True:
         start = time.perf_counter()
         call()

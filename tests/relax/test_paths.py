@@ -1,5 +1,7 @@
 """Path sums against the dense product with B, and the soft tree as a product of gates."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from relax_forests import make_forest, make_rows
 from strategies import machines
 
 import decision_machines as dm
+from decision_machines.relax import soft_tree
 from decision_machines.relax.heads import Heads
 from decision_machines.relax.paths import Paths
 from decision_machines.relax.soft_tree import soft_tree_sum, soft_tree_weights
@@ -87,3 +90,44 @@ def test_weights_are_cut_into_trees():
     for part in parts:
         torch.testing.assert_close(part.sum(-1), torch.ones(5).double())
     assert isinstance(machine, dm.DecisionMachine)
+
+
+def test_the_fused_kernel_is_asked_only_where_it_can_answer(monkeypatch):
+    asked = []
+    kernel = SimpleNamespace(
+        SoftStructure=SimpleNamespace(of=lambda machine: "structure"),
+        soft_tree_sum_native=lambda structure, z, t, slope, V: (
+            asked.append("from columns") or z.new_zeros((len(z), 2)) + V.sum() * 0 + t.sum() * 0
+        ),
+        soft_tree_sum=lambda q, paths, V: asked.append("from q") or q.new_zeros((len(q), 2)),
+    )
+    monkeypatch.setattr(soft_tree, "_kernel_module", lambda: kernel)
+    machine, X = make_forest([5, 1, 9], seed=1), make_rows(8)
+    net = machine.soften("soft_tree")
+    net(X)
+    machine.soften("straight_through")(X)
+    assert asked == ["from columns"] * 2
+    machine.soften("soft_tree", selection="oblique")(X)
+    assert asked[2:] == ["from q"]
+    net(X, return_weights=True)
+    torch.func.vmap(net)(X)
+    torch.export.export(net, (X,))
+    with torch.autocast("cpu", torch.bfloat16):
+        net(X)
+    net.to("meta")(X.to("meta"))
+    net.to(torch.bfloat16)
+    assert len(asked) == 3
+
+
+def test_the_soft_tree_is_the_same_through_any_kernel():
+    machine, X = make_forest([5, 1, 9], seed=1, narrow=True), make_rows(30)
+    X[3, 0], X[4] = torch.nan, 1e30
+    net = machine.soften("soft_tree", tau=0.3, learn=("t", "slope", "V", "tau"))
+    found = []
+    for run in (lambda: net(X), lambda: net(X, return_weights=True)[0]):
+        net.zero_grad()
+        answer = run()
+        answer.square().sum().backward()
+        found.append([answer.detach(), *(p.grad.clone() for p in net.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)

@@ -39,7 +39,15 @@ def machine(forest):
 
 
 @pytest.fixture(scope="session")
-def model_file(forest, tmp_path_factory):
+def model_file(machine, tmp_path_factory):
+    """Of our own kind: a process that reads it imports no other library."""
+    path = tmp_path_factory.mktemp("model") / "forest.dm"
+    machine.save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def forest_file(forest, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "forest.pkl"
     path.write_bytes(pickle.dumps(forest))
     return path

@@ -242,6 +242,21 @@ def test_a_newer_version_is_refused_with_what_to_do():
         dm.convert(data)
 
 
+def test_an_older_file_is_brought_up_to_date_step_by_step(monkeypatch):
+    """What a later version will do: each step takes the content one version further."""
+
+    def upgrade(texts, arrays):
+        return {**texts, "source": texts["source"] + "+"}, arrays
+
+    path = FILES / "version-1.dm"
+    today = dm.load(path)
+    monkeypatch.setattr(schema, "VERSION", 3)
+    monkeypatch.setattr(schema, "UPGRADES", {1: upgrade, 2: upgrade})
+    found = dm.load(path)
+    assert found.source == today.source + "++"
+    assert found.equals(today)
+
+
 # ---------------------------------------------------------------------- writing
 
 

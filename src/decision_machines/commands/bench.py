@@ -25,6 +25,9 @@ def bench(
     n_threads: Annotated[
         int | None, typer.Option("--n-threads", min=1, help="For both; by default all processors.")
     ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.0, help="How long each call is tried.")
+    ] = 1.0,
     trust: Annotated[
         bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
     ] = False,
@@ -46,7 +49,7 @@ def bench(
     table = None if data is None else read_table(data)
     console = Console()
     with Console(stderr=True).status("comparing, then timing ..."):
-        found = run_bench(original, table, n_rows=rows, n_threads=n_threads)
+        found = run_bench(original, table, n_rows=rows, n_threads=n_threads, seconds=seconds)
     if as_json:
         timings = [{**asdict(t), "ratio": t.ratio} for t in found.timings]
         typer.echo(json.dumps({**asdict(found), "timings": timings}))

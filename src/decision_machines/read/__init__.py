@@ -62,8 +62,9 @@ def load(path: str | os.PathLike, *, trust: bool = False) -> DecisionMachine:
     Parameters
     ----------
     path
-        A file of XGBoost (JSON or UBJSON), LightGBM (text), CatBoost (cbm or JSON), ONNX, or
-        scikit-learn models (skops, pickle, joblib).
+        Our own file (`.dm`, see `DecisionMachine.save`), or one of XGBoost (JSON or UBJSON),
+        LightGBM (text), CatBoost (cbm or JSON), ONNX, or scikit-learn models (skops, pickle,
+        joblib).
     trust
         A pickle or joblib file runs whatever code its writer put in it, merely by being read.
         Such a file is refused unless this is True.

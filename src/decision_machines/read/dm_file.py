@@ -166,7 +166,10 @@ def _columns(document: Document, arrays: dict[str, np.ndarray]) -> Columns:
     if told is not None:
         about = document.child("sets")
         sets = CategorySets(
-            *(arrays[f"columns.sets.{name}"] for name in ("start", "members", "answer", "outside")),
+            arrays["columns.sets.start"],
+            arrays["columns.sets.members"],
+            arrays["columns.sets.answer"],
+            arrays["columns.sets.outside"],
             negative_fractions=_truth(about, "negative_fractions"),
             whole=_truth(about, "whole"),
         )

@@ -64,6 +64,12 @@ class MultiHeadMachine(SoftMachine):
     Heads are dense and padded to the largest tree: for trees of up to a few hundred leaves.
     """
 
+    B: Tensor
+    test: Tensor
+    leaf: Tensor
+    is_test: Tensor
+    is_leaf: Tensor
+
     def __init__(self, machine: DecisionMachine, form: Form, options: Options) -> None:
         super().__init__(machine, form, options)
         if machine.linear is not None:

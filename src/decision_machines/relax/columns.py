@@ -30,6 +30,14 @@ class ColumnReader(nn.Module):
     """
 
     feature: Tensor
+    is_nan_as_zero: Tensor
+    is_zero_as_nan: Tensor
+    is_member: Tensor
+    member_columns: Tensor
+    member_rank: Tensor
+    table: Tensor
+    table_start: Tensor
+    last: Tensor
 
     def __init__(self, columns: Columns) -> None:
         super().__init__()

@@ -132,6 +132,7 @@ def agreement(net: SoftMachine, X: Any, machine: DecisionMachine | None = None) 
     kept = np.flatnonzero(net.leaves.head.cpu().numpy() != 0)
     with torch.no_grad():
         margin, weights = net._margin(X.reshape(-1, X.shape[-1]), True)
+    assert weights is not None
     rows = X.detach().reshape(-1, X.shape[-1]).cpu().numpy()
     exits = hard.apply(rows)
     by_tree = [net.by_tree(weights)[tree].cpu() for tree in kept]

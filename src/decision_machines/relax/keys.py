@@ -33,6 +33,12 @@ class Keys(nn.Module):
         summed by itself: O(leaves × depth) instead of O(leaves).
     """
 
+    depth: Tensor
+    leaf: Tensor
+    test: Tensor
+    is_right: Tensor
+    factor: nn.Parameter | None
+
     def __init__(
         self, machine: DecisionMachine, paths: Paths, kind: str, learn: bool, dtype: torch.dtype
     ) -> None:

@@ -26,6 +26,13 @@ class Leaves(nn.Module):
     `head` is 1 for a tree that counts and 0 for one that is masked.
     """
 
+    feeds: Tensor
+    leaf_feeds: Tensor
+    of_leaf: Tensor
+    head: Tensor
+    term_feature: Tensor
+    term_leaf: Tensor
+
     def __init__(self, machine: DecisionMachine, dtype: torch.dtype, learn: bool) -> None:
         super().__init__()
         self.n_outputs, self.is_narrow = machine.n_outputs, machine.is_narrow
@@ -78,7 +85,11 @@ class Leaves(nn.Module):
 
     def masked(self, values: Float[Tensor, "L c"]) -> Float[Tensor, "L k"]:
         """`wide`, with 0 in the leaves of masked trees."""
-        return self.wide(values) * self.head.index_select(0, self.of_leaf)[:, None]
+        return self.wide(values) * self.heads_of_leaves()
+
+    def heads_of_leaves(self) -> Float[Tensor, "L 1"]:
+        """1 for the leaves of trees that count, 0 for those of masked trees."""
+        return self.head.index_select(0, self.of_leaf)[:, None]
 
     @property
     def is_product(self) -> bool:
@@ -89,7 +100,7 @@ class Leaves(nn.Module):
         """Σ weight · value of all leaves, masked trees left out."""
         if self.is_product:
             return weights.t() @ self.masked(values)
-        mask = self.head.index_select(0, self.of_leaf)[:, None]
+        mask = self.heads_of_leaves()
         values = values if self.is_linear else values[:, :, None]
         parts = values * (weights * mask)[:, None, :]
         if self.is_narrow:

@@ -46,6 +46,15 @@ class LinearAttention(nn.Module):
         kernel comes near exp(B_i · q), and the form near `softmax`, as `n_random` grows.
     """
 
+    low: Tensor
+    middle: Tensor
+    high: Tensor
+    of_test: Tensor
+    of_leaf: Tensor
+    start: Tensor
+    depth: Tensor
+    omega: Tensor
+
     def __init__(
         self,
         machine: DecisionMachine,

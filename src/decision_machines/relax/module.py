@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from .links import link_named
 from .paths import Paths
 from .queries import LARGEST, QUERIES
 from .selection import Selection
-from .soft_tree import native_kernel, soft_tree_sum, soft_tree_sum_by_level, soft_tree_weights
+from .soft_tree import native_soft, soft_tree_sum_by_level, soft_tree_weights
 from .straight_through import straight_through
 from .weights import WEIGHTS
 
@@ -54,6 +54,9 @@ class SoftMachine(nn.Module):
         The row of the table of forms, and its exactness.
     """
 
+    missing: Tensor
+    base: Tensor
+
     def __init__(self, machine: DecisionMachine, form: Form, options: Options) -> None:
         super().__init__()
         self.machine, self.form, self.options = machine, form, options
@@ -79,6 +82,7 @@ class SoftMachine(nn.Module):
         self.sum_dtype = getattr(torch, machine.output.dtype.name)
         base = torch.from_numpy(machine.output.base.copy())
         self.register_buffer("base", base, persistent=False)
+        self._structure: Any = None  # of the native kernel, made on its first use
         self.link = link_named(machine.output.link) if options.output == "response" else None
 
     # ------------------------------------------------------------------ temperature and heads
@@ -119,7 +123,7 @@ class SoftMachine(nn.Module):
         """
         margin, weights = self._margin(X, bool(return_weights))
         answer = margin if self.link is None else self._respond(margin)
-        if not return_weights:
+        if weights is None:
             return answer
         return answer, weights.to_sparse() if return_weights == "sparse" else weights
 
@@ -140,6 +144,7 @@ class SoftMachine(nn.Module):
         return torch.cat([self.link(margin[..., a:b], *output.link_params) for a, b in spans], -1)
 
     def _margin(self, X: Tensor, want_weights: bool) -> tuple[Tensor, Tensor | None]:
+        """Margins, and the weights where they are wanted."""
         self._check(X)
         lead = X.shape[:-1]
         x = X.reshape(-1, X.shape[-1])
@@ -154,7 +159,9 @@ class SoftMachine(nn.Module):
             total, weights = self._soft(z, values, want_weights)
             total = self._finished(total)
         margin = total.reshape(*lead, total.shape[-1])
-        return margin, None if weights is None else weights.t().reshape(*lead, len(weights))
+        if weights is None or not want_weights:
+            return margin, None
+        return margin, weights.t().reshape(*lead, len(weights))
 
     def _hard(self, z: Tensor, values: Tensor, want_weights: bool):
         """Each tree's exit leaf by the largest score, and the sum in the machine's own order."""
@@ -214,34 +221,47 @@ class SoftMachine(nn.Module):
 
     def _soft_tree(self, z: Tensor, values: Tensor, want_weights: bool):
         order = self.paths.test_order
-        if want_weights or not self.leaves.is_product:
+        if want_weights or self.leaves.is_linear:
             q = self._query(z, "log_sigmoid", order)
             weights = soft_tree_weights(q, self.paths).index_select(0, self.paths.leaf_rank)
             return self.leaves.weigh(weights, values), weights
+        native = native_soft(z, values)
+        if native is not None and self.selection.kind == "fixed":
+            if self._structure is None:
+                self._structure = native.SoftStructure.of(self.machine)
+            V = values * self.leaves.heads_of_leaves()
+            slopes = self.slopes()
+            return native.soft_tree_sum_native(self._structure, z, self.t, slopes, V), None
         V = self.leaves.masked(values)
-        if native_kernel(z, V) is not None:
-            return soft_tree_sum(self._query(z, "log_sigmoid", None).t(), self.paths, V), None
+        if native is not None:
+            return native.soft_tree_sum(
+                self._query(z, "log_sigmoid", None).t(), self.paths, V
+            ), None
         return soft_tree_sum_by_level(self._query(z, "log_sigmoid", order), self.paths, V), None
 
     def _query(
         self, z: Tensor, name: str, order: Tensor | None, is_scaled: bool = True
     ) -> Float[Tensor, "J m"]:
-        """slope (S z - t) / τ, and the missing answer where S z is missing."""
+        """slope (S z - t) / τ, and the missing answer where S z is missing; or S z - t alone."""
 
         def taken(part: Tensor) -> Tensor:
             return (part if order is None else part.index_select(0, order))[:, None]
 
-        selected, is_missing = self.selection(z, order)
-        # NaN only where S z is missing, or where both are the same infinity: a tie, and 0.
-        q = torch.nan_to_num(selected - taken(self.t), nan=0.0)
-        answer = taken(self.missing)
-        if not QUERIES[name].is_missing_certain:
-            q = torch.where(is_missing, answer, q)
-        if is_scaled:
-            q = q * taken((self.log_slope - self.log_tau).exp())
-        if QUERIES[name].is_missing_certain:
-            q = torch.where(is_missing, answer * LARGEST, q)
-        return q
+        far = taken(self.missing) * (LARGEST if QUERIES[name].is_missing_certain else 1.0)
+        if not is_scaled:
+            selected, is_missing = self.selection(z, order)
+            # NaN only where S z is missing, or where both are the same infinity: a tie, and 0.
+            q = torch.nan_to_num(selected - taken(self.t), nan=0.0)
+            return torch.where(is_missing, far, q)
+        # Finite before it is scaled: an infinite difference would make the slope's gradient NaN.
+        bound = torch.finfo(z.dtype).max / 4
+        selected, is_missing = self.selection(z.clamp(-bound, bound), order)
+        q = selected - taken(self.t.clamp(-2 * bound, 2 * bound))
+        return torch.where(is_missing, far, q) * taken(self.slopes())
+
+    def slopes(self) -> Float[Tensor, "J"]:
+        """slope / τ of every test."""
+        return (self.log_slope - self.log_tau).exp()
 
     def _finished(self, total: Tensor) -> Tensor:
         output = self.machine.output

@@ -96,9 +96,10 @@ class Paths(nn.Module):
             if above is not None:
                 both = tuple(above * side if is_product else above + side for side in both)
             below = torch.cat(both)
+            # All leaves or all tests stand as they are: most levels of a balanced tree do.
             if len(to_leaves):
-                yield below.index_select(0, to_leaves)
-            above = below.index_select(0, to_tests)
+                yield below.index_select(0, to_leaves) if len(to_tests) else below
+            above = below.index_select(0, to_tests) if len(to_leaves) else below
 
 
 def _levels(machine: DecisionMachine):

@@ -77,8 +77,8 @@ class Query:
     is_bounded
         Whether scores stay bounded as τ → 0, so that weights must divide by τ themselves.
     is_missing_certain
-        Whether a missing column answers as if it stood infinitely far from the threshold. An
-        affine query would then drown all other tests; there it stands at distance 1.
+        Whether a missing column answers as if it stood far beyond every other. In an affine query
+        it would drown all other tests; there it stands at distance 1 from the threshold.
     """
 
     terms: Callable[[Tensor], tuple[Tensor, Tensor]]

@@ -40,6 +40,8 @@ class Selection(nn.Module):
         exactly one-hot from 2 on, where it has no gradient any more.
     """
 
+    column: Tensor
+
     def __init__(
         self, machine: DecisionMachine, kind: str, gap: float, dtype: torch.dtype, learn: bool
     ) -> None:

@@ -6,7 +6,9 @@ exp(ln(M) · 1) is the product of the gates on the path; products need no logari
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -43,9 +45,9 @@ def soft_tree_sum(
     >>> soft_tree_sum(q, Paths(machine), torch.tensor(machine.V, dtype=torch.float32))
     tensor([[4.0625]])
     """
-    kernel = native_kernel(q, V)
-    if kernel is not None:
-        return kernel(q, paths, V)
+    native = native_soft(q, V)
+    if native is not None:
+        return native.soft_tree_sum(q, paths, V)
     return soft_tree_sum_by_level(q.t().index_select(0, paths.test_order), paths, V)
 
 
@@ -62,8 +64,12 @@ def soft_tree_sum_by_level(
     return sum(parts[1:], parts[0])
 
 
-def native_kernel(q: Tensor, V: Tensor):
-    """The fused kernel's `soft_tree_sum(q, paths, V)`, or None where it cannot be used."""
+def native_soft(q: Tensor, V: Tensor) -> Any:
+    """The module of the fused kernel, or None where it cannot be used on these tensors.
+
+    That is: off the CPU, in other dtypes than float32 and float64, under autocast, inside a graph
+    that is compiled, exported or traced, and under the transforms of `torch.func`.
+    """
     is_plain = (
         q.device.type == "cpu"
         and V.device.type == "cpu"
@@ -74,11 +80,14 @@ def native_kernel(q: Tensor, V: Tensor):
         and not torch.is_autocast_enabled("cpu")
         and type(q) in (torch.Tensor, torch.nn.Parameter)
         and not torch._C._functorch.is_functorch_wrapped_tensor(q)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(V)
     )
-    if not is_plain:
-        return None
+    return _kernel_module() if is_plain else None
+
+
+@functools.cache
+def _kernel_module() -> Any:
     try:
-        from . import native_soft
+        return importlib.import_module(f"{__package__}.native_soft")
     except ImportError:
         return None
-    return native_soft.soft_tree_sum

@@ -13,6 +13,8 @@ import torch
 from . import sparse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Bool, Float
     from torch import Tensor
 
@@ -84,7 +86,7 @@ def positive_part(p: Scores, is_real: Real, alpha: float) -> Scores:
     return share / share.sum(1, keepdim=True)
 
 
-WEIGHTS = {
+WEIGHTS: dict[str, Callable[..., Tensor]] = {
     "delta": delta,
     "softmax": softmax,
     "sparsemax": sparsemax,

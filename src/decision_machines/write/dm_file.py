@@ -55,7 +55,7 @@ def container(
 ) -> Iterator[bytes | memoryview]:
     """A safetensors file: its header, then the arrays, the widest first so that all are aligned."""
     little = {
-        name: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for name, a in arrays.items()
+        name: np.asarray(a, a.dtype.newbyteorder("<"), order="C") for name, a in arrays.items()
     }
     order = sorted(little, key=lambda name: (-little[name].itemsize, name))
     header: dict[str, Any] = {"__metadata__": metadata}
@@ -73,7 +73,7 @@ def container(
     yield len(text).to_bytes(8, "little") + text
     for name in order:
         if little[name].size:
-            yield memoryview(little[name].reshape(-1).view(np.uint8))
+            yield little[name].reshape(-1).view(np.uint8).data
 
 
 def _arrays(machine: DecisionMachine) -> dict[str, np.ndarray]:

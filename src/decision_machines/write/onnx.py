@@ -14,34 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InexactWarning, InputError
-from ..machine import ALL_OUTPUTS, Rule
+from ..machine import Rule
 from .limits import Limits, margins_only, require
-from .onnx_nodes import LEAF, graph_of, joined
+from .onnx_links import TRANSFORMS, steps_of
+from .onnx_nodes import graph_of, joined
 from .onnx_operators import operator_3, operator_5
+from .onnx_weights import end_weights, weights_3, weights_5, with_unreachable_leaf
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
-    from .onnx_nodes import Graph
+    from .onnx_links import Chooser
 
 OPSETS = {"v3": (17, 3, 8), "v5": (21, 5, 10)}
 """The versions of ai.onnx and ai.onnx.ml that each choice states, and of the file's own format."""
-
-STEPS = (
-    "single", "double", "logistic", "softmax", "softmax_zero", "probit", "complement", "opposite",
-    "beside_zero", "normalize", "add", "subtract", "subtract_from", "multiply", "divide",
-    "divide_into", "negate", "exp", "sigmoid",
-)  # fmt: skip
-"""The steps of the link `onnx`, by their numbers."""
-TRANSFORMS = ("logistic", "softmax", "softmax_zero", "probit")
-PAIRS = ("complement", "opposite", "beside_zero")
-LINKS = {
-    **dict.fromkeys(("sigmoid", "expit", "xgboost_sigmoid"), "sigmoid"),
-    **dict.fromkeys(
-        ("softmax", "xgboost_softmax", "lightgbm_softmax", "catboost_softmax"), "softmax"
-    ),
-    **dict.fromkeys(("exp", "xgboost_exp", "lightgbm_exp", "catboost_exp"), "exp"),
-}
-"""Links of other libraries that ONNX Runtime computes in its own way."""
 
 
 def to_onnx(machine: DecisionMachine, *, operator: str = "v3", margins: bool = False) -> Any:
@@ -118,7 +103,7 @@ class _Plan:
             self.dtype = dtype
 
     def model(self) -> Any:
-        steps, classifier = self._steps()
+        steps, classifier = steps_of(self.limits, self.operator, self.causes)
         outputs = self._trees(steps, classifier)
         for name, params in steps:
             self._apply(name, params)
@@ -152,7 +137,7 @@ class _Plan:
 
     # ------------------------------------------------------------------ trees
 
-    def _trees(self, steps: list, classifier: dict[str, Any] | None) -> list:
+    def _trees(self, steps: list, classifier: Chooser | None) -> list:
         """Add the tree operator; the outputs, where it makes the labels itself."""
         machine, output, limits = self.machine, self.machine.output, self.limits
         k = machine.n_outputs
@@ -166,7 +151,7 @@ class _Plan:
         values = machine.V.astype(output.dtype).astype(np.float64)
         aggregate, before, after, base = self._base(steps)
         # The leaves of the trees that hold base scores are numbered after the machine's.
-        n_ends = 1 if k == 1 or self.operator == "v3" else k
+        n_ends = self.n_ends
         graph = joined(
             n_ends * (before is not None), graph, n_ends * (after is not None), machine.n_leaves
         )
@@ -176,7 +161,7 @@ class _Plan:
             row
             for values_ in (before, after)
             if values_ is not None
-            for row in _end_weights(values_, n_ends)
+            for row in end_weights(values_, n_ends)
         ]
         transform = "NONE"
         if steps and steps[0][0] in TRANSFORMS:
@@ -188,7 +173,7 @@ class _Plan:
                     "specification number differently",
                     "use operator='v3', or margins=True",
                 )
-            graph, weights = self._weights_5(graph, values, ends)
+            graph, weights = weights_5(machine, graph, values, ends)
             node = operator_5(
                 graph, weights, k, computes, aggregate=aggregate, transform=transform,
                 given=self.last,
@@ -196,7 +181,7 @@ class _Plan:
             self.nodes.append(node)
             self.last = "sums"
             return []
-        weights = self._weights_3(graph, values, ends)
+        weights = weights_3(machine, graph, values, ends)
         if classifier is None:
             node = operator_3(
                 graph, weights, k, computes, aggregate=aggregate, transform=transform, base=base,
@@ -210,6 +195,11 @@ class _Plan:
                 steps.pop(0)
             return []
         return self._classifier(graph, weights, computes, transform, base, steps, classifier)
+
+    @property
+    def n_ends(self) -> int:
+        """How many trees of one leaf hold the base scores: a leaf of version 5 has one weight."""
+        return 1 if self.operator == "v3" else self.machine.n_outputs
 
     def _rounds(self, steps: list) -> None:
         """Version 3 answers in float32, which a machine may ask for."""
@@ -231,9 +221,10 @@ class _Plan:
         has_base = bool(np.any(base))
         is_sum = output.aggregate == "sum"
         before = base if has_base and is_sum and output.base_first else None
-        n_trees = machine.n_trees + (before is not None)
+        n_trees = machine.n_trees
         if not machine.is_narrow and self.operator == "v5":
             n_trees *= machine.n_outputs
+        n_trees += self.n_ends * (before is not None)
         averages = is_sum and output.divisor != 1 and output.divisor == n_trees
         own: list[tuple[str, Any]] = []
         if output.divisor != 1 and not averages:
@@ -242,7 +233,9 @@ class _Plan:
             own.append(("multiply", [output.scale]))
         after = values = None
         if has_base and before is None:
-            if self.operator == "v3" and not own:
+            # ONNX Runtime adds no base value to an output that no leaf has a weight for.
+            is_fed = not machine.is_narrow or len(np.unique(machine.trees.feeds)) == len(base)
+            if self.operator == "v3" and not own and is_fed:
                 values = base
             elif is_sum and not own and not averages:
                 after = base
@@ -257,148 +250,25 @@ class _Plan:
         aggregate = {"min": "MIN", "max": "MAX"}.get(output.aggregate, "SUM")
         return ("AVERAGE" if averages else aggregate), before, after, values
 
-    def _weights_3(self, graph: Graph, values: np.ndarray, ends: list) -> list:
-        """(node, output, weight): every leaf has one for each output that its tree feeds."""
-        machine = self.machine
-        feeds = machine.trees.feeds[machine.trees.of_leaf] if machine.n_leaves else []
-        found = []
-        for node in np.flatnonzero(graph.mode == LEAF).tolist():
-            leaf = int(graph.leaf[node])
-            if leaf >= machine.n_leaves:
-                found += [(node, o, w) for o, w in enumerate(ends[leaf - machine.n_leaves])]
-            elif feeds[leaf] == ALL_OUTPUTS:
-                found += [(node, o, w) for o, w in enumerate(values[leaf].tolist())]
-            else:
-                found.append((node, int(feeds[leaf]), float(values[leaf, 0])))
-        return found
-
-    def _weights_5(self, graph: Graph, values: np.ndarray, ends: list) -> tuple[Graph, list]:
-        """The same where a leaf has one weight: a tree for each output that it feeds."""
-        machine = self.machine
-        k = machine.n_outputs
-        feeds = machine.trees.feeds[machine.trees.of_leaf] if machine.n_leaves else []
-        if machine.is_narrow or k == 1:
-            found = []
-            for node in np.flatnonzero(graph.mode == LEAF).tolist():
-                leaf = int(graph.leaf[node])
-                if leaf >= machine.n_leaves:
-                    end = leaf - machine.n_leaves
-                    found.append((node, end % k, ends[end][0]))
-                else:
-                    found.append((node, max(int(feeds[leaf]), 0), float(values[leaf, 0])))
-            return graph, found
-        # The trees of base scores stand at the ends and are there once for each output already.
-        is_end = graph.leaf >= machine.n_leaves
-        n_before = int(np.argmin(is_end)) if not np.all(is_end) else len(is_end)
-        return _copied(graph, values, ends, n_before, machine.n_leaves, k)
-
     # ------------------------------------------------------------------ answers
-
-    def _steps(self) -> tuple[list[tuple[str, Any]], dict[str, Any] | None]:
-        """The steps from sums to the response, and how a classifier's operator chooses labels."""
-        output, limits = self.machine.output, self.limits
-        labels = None if output.classes is None else output.classes[0]
-        decides = output.decision not in ("response", "margin")
-        if len(output.groups) > 2 or (output.decision == "margin" and output.link != "identity"):
-            limits.unknown_link()
-        if labels is not None and decides and labels.dtype.kind not in "biufU":
-            limits.refuse(
-                f"output.classes of dtype {labels.dtype}, which ONNX does not have",
-                "write the margins alone, with margins=True, and choose the labels yourself",
-            )
-        if output.link == "onnx":
-            return self._program(output, labels)
-        if output.link == "averaged identity" and not decides:
-            return [("divide", [output.link_params[0]])], None
-        if output.link != "identity" and output.link not in LINKS:
-            limits.unknown_link()
-        link = LINKS.get(output.link, "identity")
-        if link == "sigmoid" and output.link_params not in ((), (1.0,)):
-            limits.unknown_link()
-        if decides and output.decision not in (
-            "argmax", "argmax_margin", "above", "margin_above", "margin_at_least"
-        ):  # fmt: skip
-            limits.unknown_link()
-        if link != "identity":
-            self.causes.append(f"the link {output.link!r} is ONNX Runtime's, in float32")
-        k = len(output)
-        if decides and k == 1:
-            return self._binary(link, labels)
-        if link == "softmax":
-            return [("softmax", [])], None
-        if link == "identity":
-            return [], None
-        return [("single", []), (link, [])], None
-
-    def _binary(self, link: str, labels: Any):
-        """Two labels of one margin: what TreeEnsembleClassifier does, with a threshold of 0."""
-        output, limits = self.machine.output, self.limits
-        threshold = (output.decision_params or (0.0,))[0]
-        fits = (
-            output.decision == "above" and output.decision_params in ((), (0.5,))
-        ) or threshold == 0
-        is_number = labels is not None and labels.dtype.kind in "biu"
-        if (
-            link != "sigmoid"
-            or self.operator != "v3"
-            or not fits
-            or labels is None
-            or len(labels) != 2
-            or not (is_number or labels.dtype.kind == "U")
-        ):
-            limits.refuse(
-                f"the decision {output.decision!r}{output.decision_params} between two labels of "
-                f"{getattr(labels, 'dtype', None)} by one margin, with operator={self.operator!r}",
-                "use operator='v3' for a classifier that decides at a margin of 0, or write the "
-                "margins alone, with margins=True",
-            )
-        if output.decision == "margin_at_least":
-            self.causes.append("a margin of exactly 0 gives the first label, the machine's second")
-        return [("logistic", [])], {"labels": labels, "pair": "opposite", "output": 0}
-
-    def _program(self, output: Any, labels: Any):
-        """The steps of a machine that was read from an ONNX model."""
-        limits = self.limits
-        steps, at, params = [], 0, output.link_params
-        while at < len(params):
-            n = int(params[at + 1])
-            steps.append((STEPS[int(params[at])], list(params[at + 2 : at + 2 + n])))
-            at += 2 + n
-        pair = steps[0][0] if steps and steps[0][0] in PAIRS else None
-        if pair is None and output.decision in ("response", "margin", "argmax"):
-            return steps, None
-        names = [name for name, _ in steps]
-        if self.operator != "v3" or names[-1:] != ["single"]:
-            limits.refuse(
-                "it chooses labels as TreeEnsembleClassifier does, which version 5 has not",
-                "use operator='v3', or margins=True",
-            )
-        at_most_one = [n for n in names[:-1] if n not in PAIRS]
-        if len(at_most_one) > 1 or set(at_most_one) - set(TRANSFORMS):
-            limits.unknown_link()
-        return [(n, []) for n in at_most_one], {
-            "labels": labels,
-            "pair": pair,
-            "output": 1 if pair == "beside_zero" else None if pair is None else 0,
-        }
 
     def _classifier(self, graph, weights, computes, transform, base, steps, how) -> list:
         """TreeEnsembleClassifier, which makes labels and scores."""
         from onnx import TensorProto
 
-        labels = how["labels"]
+        labels = how.labels
         if steps:
             self.limits.refuse(
                 "sums that are divided, multiplied or added to before labels are chosen",
                 "write the margins alone, with margins=True",
             )
-        if how["output"] is not None:
-            weights = [(node, how["output"], w) for node, _, w in weights]
-        if how["pair"] == "opposite" and all(w >= 0 for _, _, w in weights):
+        if how.output is not None:
+            weights = [(node, how.output, w) for node, _, w in weights]
+        if how.pair == "opposite" and all(w >= 0 for _, _, w in weights):
             # Where no weight is negative ONNX Runtime takes scores for probabilities and decides
             # at 0.5, so a leaf that nothing reaches has one that is.
-            graph, node = _with_unreachable_leaf(graph)
-            weights = [*weights, (node - 1, how["output"], 0.0), (node, how["output"], -1.0)]
+            graph, node = with_unreachable_leaf(graph)
+            weights = [*weights, (node - 1, how.output, 0.0), (node, how.output, -1.0)]
         node = operator_3(
             graph, weights, len(labels), computes, transform=transform, base=base, labels=labels,
             given=self.last, made=("label", "probabilities"),
@@ -455,74 +325,3 @@ class _Plan:
             (self.last, "label", kind, [None]),
             (scores, "probabilities", element, [None, k]),
         ]
-
-
-def _end_weights(values: np.ndarray, n_ends: int) -> list[list[float]]:
-    """The weights of the trees of base scores: one tree of all outputs, or one for each."""
-    return [values.tolist()] if n_ends == 1 else [[v] for v in values.tolist()]
-
-
-def _copied(
-    graph: Graph, values: np.ndarray, ends: list, n_before: int, n_leaves: int, k: int
-) -> tuple[Graph, list]:
-    """The graph with every tree but those of base scores once for each output."""
-    is_end = graph.leaf >= n_leaves
-    parts, weights, at, tree = [], [], 0, 0
-    middle = ~is_end
-
-    def add(which: np.ndarray, output_of) -> None:
-        nonlocal at, tree
-        place = np.full(len(graph.tree), -1)
-        place[which] = at + np.arange(len(which))
-        trees = graph.tree[which]
-        part = {
-            name: getattr(graph, name)[which]
-            for name in ("mode", "feature", "value", "nan_is_yes", "leaf")
-        }
-        for name in ("yes", "no"):
-            side = getattr(graph, name)[which]
-            part[name] = np.where(side >= 0, place[np.maximum(side, 0)], -1)
-        part["tree"] = tree + trees - trees[0]
-        part["members"] = {int(place[n]): m for n, m in graph.members.items() if place[n] >= 0}
-        for node in which[graph.mode[which] == LEAF].tolist():
-            weights.append((int(place[node]), *output_of(int(graph.leaf[node]))))
-        parts.append(part)
-        at += len(which)
-        tree = int(part["tree"][-1]) + 1
-
-    def of_end(leaf: int) -> tuple[int, float]:
-        return (leaf - n_leaves) % k, ends[leaf - n_leaves][0]
-
-    first = np.arange(n_before)
-    if len(first):
-        add(first, of_end)
-    which = np.flatnonzero(middle)
-    for o in range(k):
-        if len(which):
-            add(which, lambda leaf, o=o: (o, float(values[leaf, o])))
-    last = np.flatnonzero(is_end & (np.arange(len(is_end)) >= n_before))
-    if len(last):
-        add(last, of_end)
-    names = ("tree", "mode", "feature", "value", "yes", "no", "nan_is_yes", "leaf")
-    members = {n: m for part in parts for n, m in part["members"].items()}
-    arrays = {name: np.concatenate([part[name] for part in parts]) for name in names}
-    return type(graph)(**arrays, members=members), weights
-
-
-def _with_unreachable_leaf(graph: Graph) -> tuple[Graph, int]:
-    """The graph with one more tree: a test that every x passes, and its two leaves."""
-    n = len(graph.tree)
-    tree = int(graph.tree[-1]) + 1 if n else 0
-    more = {
-        "tree": [tree] * 3,
-        "mode": [0, LEAF, LEAF],
-        "feature": [0, 0, 0],
-        "value": [np.inf, 0.0, 0.0],
-        "yes": [n + 1, -1, -1],
-        "no": [n + 2, -1, -1],
-        "nan_is_yes": [True, False, False],
-        "leaf": [-1, -1, -1],
-    }
-    arrays = {name: np.concatenate([getattr(graph, name), more[name]]) for name in more}
-    arrays["nan_is_yes"] = arrays["nan_is_yes"].astype(bool)
-    return type(graph)(**arrays, members=graph.members), n + 2

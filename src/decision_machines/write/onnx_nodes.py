@@ -1,9 +1,10 @@
 """A machine's trees as the nodes of ONNX's tree operators.
 
-A test z ≤ t is a BRANCH_LEQ whose true side is the left one. A category set is a BRANCH_MEMBER
-(version 5) or a chain of BRANCH_EQ where only whole numbers are categories; where a fraction is cut
-off, category k is k ≤ x < k + 1, and a set is a chain of BRANCH_LT along its runs of categories.
-The nodes of a chain share their two ends, as ONNX Runtime allows.
+A test z ≤ t is a BRANCH_LEQ whose true side is the left one. A category set is a BRANCH_MEMBER in
+version 5, where ONNX Runtime reads fractions in it as the machine does. In version 3 it is a chain
+of BRANCH_EQ where only whole numbers are categories; where a fraction is cut off, category k is
+k ≤ x < k + 1, and a set is a chain of BRANCH_LT along its runs of categories. The nodes of a chain
+share their two ends, as ONNX Runtime allows in version 3 alone.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def graph_of(machine: DecisionMachine, limits: Limits, *, has_sets: bool) -> Gra
     sets = memberships(machine)
     if not sets:
         return Graph(**found, members={})
-    _check_sets(machine, limits, sets)
+    _check_sets(machine, limits, sets, has_sets)
     place = np.empty(machine.n_tests, np.int64)
     place[nodes.test[is_test]] = np.flatnonzero(is_test)
     chains = _Chains(machine, found, has_sets)
@@ -82,13 +83,33 @@ def graph_of(machine: DecisionMachine, limits: Limits, *, has_sets: bool) -> Gra
     return chains.graph()
 
 
-def _check_sets(machine: DecisionMachine, limits: Limits, sets: dict[int, Membership]) -> None:
+def _check_sets(
+    machine: DecisionMachine, limits: Limits, sets: dict[int, Membership], has_sets: bool
+) -> None:
+    if has_sets:
+        limits.where(
+            flags(machine, (j for j, m in sets.items() if not _is_member(machine, _members(m)))),
+            "reads a category set that ONNX Runtime would read otherwise: up to 30 it knows whole "
+            "numbers alone, beyond it cuts off fractions (columns.sets.whole, "
+            ".negative_fractions)",
+            "use operator='v3', which has no such sets and is given intervals instead",
+        )
     if machine.columns.dtype == np.float32:
         limits.where(
             flags(machine, (j for j, m in sets.items() if max(_members(m), default=0) >= 2**24)),
             "has a category of 2**24 or more, which float32 does not tell from its neighbours",
             "number the categories from 0 on",
         )
+
+
+def _is_member(machine: DecisionMachine, members: np.ndarray) -> bool:
+    """Whether the mode MEMBER takes fractions as the machine's sets do."""
+    sets = machine.columns.sets
+    assert sets is not None
+    if not len(members):
+        return True
+    is_cut = int(members.max()) > CUT_BEYOND
+    return not is_cut if sets.whole else is_cut and sets.negative_fractions
 
 
 def _members(m: Membership) -> np.ndarray:
@@ -113,12 +134,10 @@ class _Chains:
         left, right = int(self.nodes["yes"][node]), int(self.nodes["no"][node])
         inside, outside = (right, left) if m.outside < 0 else (left, right)
         nan_is_inside = m.nan != m.outside
-        cut = bool(len(members)) and int(members.max()) > CUT_BEYOND
-        fits = (self.whole and not cut) or (self.negative and not self.whole and cut)
         if not len(members):
             # Nothing is in the set: a number goes outside, whatever it is.
             self._chain(node, [(LEQ, np.inf, outside, inside, not nan_is_inside)])
-        elif self.has_sets and fits:
+        elif self.has_sets:
             self._chain(node, [(MEMBER, 0.0, inside, outside, nan_is_inside)])
             self.members[node] = members
         elif self.whole:

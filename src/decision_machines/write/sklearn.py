@@ -8,7 +8,6 @@ of zeros, for scikit-learn to fill in all that a fitted model has, and then give
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +16,10 @@ from ..machine import Rule
 from .limits import Limits, margins_only, missing_answers, require
 from .nodes import nodes_of
 from .rounds import rounds_of
-from .thresholds import double_thresholds
+from .sklearn_hist import Kind, hist_gradient_boosting
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
-    from .nodes import Nodes
     from .rounds import Slot
 
 NO_FEATURE = -2
@@ -38,7 +36,8 @@ def to_sklearn(machine: DecisionMachine, *, margins: bool = False) -> Any:
     limits.plain_sum()
     if machine.n_features == 0:
         limits.refuse("it reads no features", "keep the machine with machine.save")
-    model = _averaged(machine, limits) or _boosted(machine, limits) or _hist(machine, limits)
+    model = _averaged(machine, limits) or _boosted(machine, limits)
+    model = model or hist_gradient_boosting(machine, limits)
     if machine.columns.names is not None:
         model.feature_names_in_ = np.array(machine.columns.names, object)
     return model
@@ -171,14 +170,6 @@ def _tree(n_features: int, sizes: np.ndarray, nodes: np.ndarray, values: np.ndar
 # ---------------------------------------------------------------------- boosting
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What a boosted model is made for."""
-
-    loss: str
-    classes: np.ndarray | None = None
-
-
 def _boosted(machine: DecisionMachine, limits: Limits) -> Any:
     """A GradientBoosting, which takes no NaN; None where the machine is none or takes NaN."""
     output = machine.output
@@ -210,21 +201,21 @@ def _boosted(machine: DecisionMachine, limits: Limits) -> Any:
     return model.set_params(n_estimators=len(rows))
 
 
-def _boosted_kind(machine: DecisionMachine) -> _Kind | None:
+def _boosted_kind(machine: DecisionMachine) -> Kind | None:
     output = machine.output
     k, params = len(output), output.link_params
     how = (output.link, output.decision)
     if output.divisor != 1 or output.scale != 1 or output.dtype != np.float64:
         return None
     if how == ("identity", "response") and output.classes is None and k == 1 and output.squeeze:
-        return _Kind("squared_error")
+        return Kind("squared_error")
     if output.classes is None or len(output.groups) > 2 or len(output.classes[0]) != max(k, 2):
         return None
     slopes = {(): "log_loss", (1.0,): "log_loss", (2.0,): "exponential"}
     if how == ("expit", "margin_at_least") and output.decision_params in ((), (0.0,)):
-        return _Kind(slopes[params], output.classes[0]) if params in slopes and k == 1 else None
+        return Kind(slopes[params], output.classes[0]) if params in slopes and k == 1 else None
     if how == ("softmax", "argmax_margin") and params in ((), (0.0,)) and k > 2:
-        return _Kind("log_loss", output.classes[0])
+        return Kind("log_loss", output.classes[0])
     return None
 
 
@@ -261,87 +252,3 @@ def _regressor(machine: DecisionMachine, tree: Any) -> Any:
     model.n_features_in_, model.n_outputs_, model.max_features_ = machine.n_features, 1, 1
     model.tree_ = tree
     return model
-
-
-def _hist(machine: DecisionMachine, limits: Limits) -> Any:
-    """A HistGradientBoosting, or a refusal: all else has been tried."""
-    from sklearn import ensemble
-    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-
-    output = machine.output
-    kind = _hist_kind(machine)
-    if kind is None:
-        limits.refuse(
-            f"output.link {output.link!r} with {len(output)} outputs, the decision "
-            f"{output.decision!r}, sums in {output.dtype} divided by {output.divisor:g}: no tree "
-            "model of scikit-learn answers so",
-            "write the margins of one output alone, with margins=True; or use to_lightgbm, "
-            "to_onnx or machine.save",
-        )
-    rounds = rounds_of(machine, limits, base_is_tree=False)
-    X, y = np.zeros((max(2, len(output)), machine.n_features)), np.arange(max(2, len(output)))
-    options = {"loss": kind.loss, "max_iter": 1, "early_stopping": False}
-    model: Any
-    if kind.classes is None:
-        model = ensemble.HistGradientBoostingRegressor(**options).fit(X, y + 1.0)
-    else:
-        model = ensemble.HistGradientBoostingClassifier(**options).fit(X, y)
-        model.classes_ = kind.classes
-    written = _HistTrees(machine, model._predictors[0][0].nodes.dtype)
-    no_sets = np.zeros((0, 8), np.uint32)
-    model._predictors = [
-        [TreePredictor(written.nodes_of(slot), no_sets, no_sets) for slot in slots]
-        for slots in rounds
-    ]
-    base = output.base if output.base_first else np.zeros_like(output.base)
-    model._baseline_prediction = base.reshape(1, -1).copy()
-    return model.set_params(max_iter=max(len(rounds), 1))
-
-
-def _hist_kind(machine: DecisionMachine) -> _Kind | None:
-    output = machine.output
-    k, params = len(output), output.link_params
-    if output.divisor != 1 or output.scale != 1 or not output.squeeze:
-        return None
-    if output.decision == "response" and k == 1 and not params and output.classes is None:
-        return {"identity": _Kind("squared_error"), "exp": _Kind("poisson")}.get(output.link)
-    if output.classes is None or len(output.groups) > 2 or len(output.classes[0]) != max(k, 2):
-        return None
-    how = (output.link, output.decision)
-    if how == ("expit", "margin_above") and params in ((), (1.0,)) and k == 1:
-        fits = output.decision_params in ((), (0.0,))
-        return _Kind("log_loss", output.classes[0]) if fits else None
-    if how == ("softmax", "argmax_margin") and params == (1.0,) and k > 2:
-        return _Kind("log_loss", output.classes[0])
-    return None
-
-
-class _HistTrees:
-    """The nodes of HistGradientBoosting's predictors."""
-
-    def __init__(self, machine: DecisionMachine, dtype: np.dtype) -> None:
-        nodes: Nodes = nodes_of(machine)
-        self.machine, self.nodes = machine, nodes
-        array = np.zeros(len(nodes.test), dtype)
-        array["count"] = nodes.spread(machine.structure.n_leaves, 1)
-        array["feature_idx"] = nodes.spread(machine.columns.feature[machine.selection], 0)
-        array["num_threshold"] = nodes.spread(double_thresholds(machine), 0.0)
-        array["missing_go_to_left"] = nodes.spread(missing_answers(machine) < 0, False)
-        is_leaf = nodes.leaf >= 0
-        array["left"], array["right"] = np.maximum(nodes.left, 0), np.maximum(nodes.right, 0)
-        array["depth"] = nodes.spread(machine.structure.depth, machine.structure.leaf_depth)
-        array["is_leaf"] = is_leaf
-        array["gain"] = -1.0
-        self.array = array
-
-    def nodes_of(self, slot: Slot) -> np.ndarray:
-        if not isinstance(slot, tuple):
-            node = np.zeros(1, self.array.dtype)
-            node["value"], node["is_leaf"], node["count"], node["gain"] = slot, 1, 1, -1.0
-            return node
-        tree, column = slot
-        at = self.nodes.tree(tree)
-        found = self.array[at].copy()
-        is_leaf = found["is_leaf"] != 0
-        found["value"][is_leaf] = self.machine.V[self.nodes.leaf[at][is_leaf], column]
-        return found

@@ -2,8 +2,8 @@
 
 Treelite compares and adds in one type. A machine that adds in float32 is a model of float32, to be
 given float32 data; one that adds in float64 is a model of float64, to be given float64 data, with
-thresholds that take the place of a cast to float32 where the machine has one. Treelite adds its
-base scores last; base scores that come first are a tree of one leaf.
+thresholds that take the place of a cast to float32 where the machine has one. Base scores are trees
+of one leaf, before the others or after them: Treelite's own pass through text and lose digits.
 """
 
 from __future__ import annotations
@@ -48,13 +48,14 @@ def to_treelite(machine: DecisionMachine, *, margins: bool = False) -> Any:
     # Classes share a target, and so a softmax; what is not classified are targets of their own.
     by_class = link in ("softmax", "multiclass_ova", "identity_multiclass")
     has_base = bool(np.any(output.base))
-    first = has_base and output.base_first
     is_vector = not machine.is_narrow and k > 1
-    n_ends = (1 if is_vector else k) if first else 0
+    n_ends = (1 if is_vector else k) if has_base else 0
     n_trees = machine.n_trees + n_ends
     shape = (1, k) if by_class else (k, 1)
     feeds = np.maximum(machine.trees.feeds, 0).tolist()
-    fed = [-1] * n_trees if is_vector else [*range(n_ends), *feeds]
+    ends = list(range(n_ends))
+    fed = [*ends, *feeds] if output.base_first else [*feeds, *ends]
+    fed = [-1] * n_trees if is_vector else fed
     averages = _averages(output, n_trees, limits)
     builder = ModelBuilder(
         threshold_type=output.dtype.name,
@@ -77,15 +78,15 @@ def to_treelite(machine: DecisionMachine, *, margins: bool = False) -> Any:
             class_id=fed if by_class else [0] * n_trees,
         ),
         postprocessor=PostProcessorFunc(name=link, sigmoid_alpha=alpha),
-        base_scores=(np.zeros(k) if first else output.base.astype(np.float64)).tolist(),
+        base_scores=[0.0] * k,
     )
-    for i in range(n_ends):
-        builder.start_tree()
-        builder.start_node(0)
-        builder.leaf(output.base.tolist() if is_vector else float(output.base[i]))
-        builder.end_node()
-        builder.end_tree()
+    bases = [output.base.tolist()] if is_vector else output.base.tolist()
+    bases = bases if has_base else []
+    if output.base_first:
+        _build_leaves(bases, builder)
     _build(machine, builder)
+    if not output.base_first:
+        _build_leaves(bases, builder)
     if link != "identity" and link != "identity_multiclass":
         warnings.warn(
             "The Treelite model may differ from the machine in the last digits: the link "
@@ -112,9 +113,9 @@ def _check(machine: DecisionMachine, limits: Limits) -> None:
             f"output.scale is {output.scale:g}: Treelite does not multiply its sums",
             "fold it into V with dataclasses.replace, if other last digits will do",
         )
-    if np.any(output.base) and output.divisor != 1 and output.base_first:
+    if np.any(output.base) and output.divisor != 1:
         limits.refuse(
-            f"output.divisor is {output.divisor:g} beside base scores that come first",
+            f"output.divisor is {output.divisor:g} beside base scores",
             "use to_onnx, or keep the machine with machine.save",
         )
     sets = memberships(machine)
@@ -172,6 +173,16 @@ def _averages(output: Output, n_trees: int, limits: Limits) -> bool:
             "use to_onnx, or keep the machine with machine.save",
         )
     return True
+
+
+def _build_leaves(values: list, builder: Any) -> None:
+    """A tree of one leaf for each value."""
+    for value in values:
+        builder.start_tree()
+        builder.start_node(0)
+        builder.leaf(value)
+        builder.end_node()
+        builder.end_tree()
 
 
 def _build(machine: DecisionMachine, builder: Any) -> None:
