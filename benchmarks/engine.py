@@ -204,7 +204,9 @@ def ydf_like(n_trees: int, quick: bool):
         return model.predict(prepared[id(X)], num_threads=1)
 
     def prepare(X):
-        prepared[id(X)] = ydf.create_vertical_dataset(table(X), data_spec=model.data_spec())
+        prepared[id(X)] = ydf.create_vertical_dataset(
+            table(X) | {"y": np.zeros(len(X))}, data_spec=model.data_spec()
+        )
 
     predict.prepare = prepare
     return predict

@@ -248,6 +248,7 @@ def test_data_that_changes_while_it_is_read_is_not_answered(machine, tmp_path, m
     assert files(tmp_path / "out") == []
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="/proc tells the peak")
 def test_memory_does_not_grow_with_the_data(model_file, tmp_path):
     """The peak of a process that streams ten times as much is about the same."""
     peaks = []
@@ -258,10 +259,11 @@ def test_memory_does_not_grow_with_the_data(model_file, tmp_path):
             for _ in range(n // 100_000):
                 writer.write_table(piece)
         script = (
-            "import resource, sys, decision_machines as dm;"
+            "import sys, decision_machines as dm;"
             "machine = dm.load(sys.argv[1]);"
             "dm.stream.score(machine, sys.argv[2], sys.argv[3]);"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+            "status = open('/proc/self/status').read().split();"
+            "print(int(status[status.index('VmHWM:') + 1]) / 1024)"
         )
         call = [command()[0], "-c", script, model_file, path, tmp_path / "out.parquet"]
         done = subprocess.run(list(map(str, call)), capture_output=True, text=True, check=True)

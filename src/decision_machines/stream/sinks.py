@@ -87,9 +87,11 @@ class _Gather:
 
 
 def _parquet(file: Any, schema: Any) -> Any:
-    from pyarrow import parquet
+    from pyarrow import parquet, types
 
-    return parquet.ParquetWriter(file, schema, write_page_checksum=True)
+    # Numbers rarely repeat: looking for repetitions in them costs as much as writing them.
+    text = [field.name for field in schema if types.is_string(field.type)]
+    return parquet.ParquetWriter(file, schema, use_dictionary=text, write_page_checksum=True)
 
 
 def _csv(file: Any, schema: Any) -> Any:
