@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from threadpoolctl import threadpool_limits
 
 
 @functools.cache
@@ -130,8 +131,9 @@ LIBRARIES = {
 
 @functools.cache
 def models(library):
-    """{name: fitted model} of one library."""
-    return {name: model.fit(X, y) for name, model, (X, y) in LIBRARIES[library]()}
+    """{name: fitted model} of one library, fitted on one thread."""
+    with threadpool_limits(1):
+        return {name: model.fit(X, y) for name, model, (X, y) in LIBRARIES[library]()}
 
 
 @functools.cache

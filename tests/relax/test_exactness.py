@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from relax_forests import exit_weights, make_forest, make_rows
 from strategies import machines, probe_rows
@@ -42,6 +42,7 @@ def test_exact_forms_give_the_machine_s_margins_to_the_bit(form, machine):
 
 
 @pytest.mark.parametrize("form", EXACT)
+@settings(max_examples=25)
 @given(machine=machines(max_trees=3, max_leaves=10, min_trees=1))
 def test_exact_forms_put_all_weight_on_the_exit_leaf(form, machine):
     X = torch.from_numpy(probe_rows(machine, max_rows=40))
@@ -51,6 +52,7 @@ def test_exact_forms_put_all_weight_on_the_exit_leaf(form, machine):
 
 
 @pytest.mark.parametrize("form", EXACT)
+@settings(max_examples=25)
 @given(machine=machines(max_trees=3, max_leaves=10, oblique=True))
 def test_exact_forms_take_oblique_machines(form, machine):
     X = np.round(probe_rows(machine, max_rows=30), 2)
@@ -187,6 +189,7 @@ def test_softmax_over_the_relu_pair_is_within_its_bound(seed, tau):
     ("options", "width"),
     [({"form": "sparsemax"}, 1.0), ({"form": "entmax15"}, 2.0), ({"form": "entmax"}, 2.0)],
 )
+@settings(max_examples=20)
 @given(seed=st.integers(0, 200))
 def test_sparse_forms_are_the_tree_once_every_margin_is_wide_enough(options, width, seed):
     machine, X = make_forest([9, 5], seed=seed), make_rows(20, seed=seed)
@@ -291,3 +294,15 @@ def test_log_sigmoid_sums_are_exp_of_ln_M_times_one():
     left, right = (side.numpy() for side in log_sigmoid(torch.from_numpy(q.T)))
     np.testing.assert_allclose(np.exp(left.T @ (B < 0).T + right.T @ (B > 0).T), p, atol=1e-14)
     np.testing.assert_allclose(p.sum(1), 1.0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_every_form_averages_the_values_of_each_tree(form, seed):
+    machine, X = make_forest([9, 1, 5], seed=seed), make_rows(20, seed=seed)
+    X[0, 0] = torch.nan
+    margin = machine.soften(form, output="margin")(X).detach().numpy()
+    values = [machine.V[machine.trees.leaves(i)] for i in range(machine.n_trees)]
+    assert np.all(margin >= sum(v.min(0) for v in values) - 1e-9)
+    assert np.all(margin <= sum(v.max(0) for v in values) + 1e-9)

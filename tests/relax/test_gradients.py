@@ -53,7 +53,7 @@ def check(net, X):
 
 @pytest.mark.parametrize("options", FORM_OPTIONS, ids=name_of)
 def test_gradients_of_every_part_and_of_the_input(options):
-    machine, X = make_forest([5, 1, 3], seed=2), make_rows(3, seed=1)
+    machine, X = make_forest([4, 1, 3], seed=2), make_rows(2, seed=1)
     assert check(machine.soften(learn=learnable(options), tau=0.8, **options), X)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from relax_forests import make_forest, make_rows
 from strategies import machines
 
@@ -15,6 +15,7 @@ from decision_machines.relax.forms import FORMS
 
 
 @pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=12)
 @given(machine=machines(max_trees=3, max_leaves=8))
 def test_an_untrained_module_hardens_to_its_machine(form, machine):
     assert machine.soften(form).harden().equals(machine)

@@ -169,7 +169,7 @@ def test_sparse_weights_and_gradients_are_the_entmax_package_s(alpha):
     p = make_rows(20, 7).reshape(5, 4, 7).requires_grad_()
     side = make_rows(20, 7, seed=1).reshape(5, 4, 7)
     found = []
-    for w in (ours(p), theirs(p, dim=1)):
+    for w in (ours(p), theirs(p, dim=-1)):
         found.append((w.detach(), torch.autograd.grad((w * side).sum(), p)[0]))
     assert torch.equal(found[0][0], found[1][0])
     torch.testing.assert_close(found[0][1], found[1][1])

@@ -227,6 +227,20 @@ def test_category_sets_are_written(
         assert written == (target != "lightgbm" or nan_goes_outside)
 
 
+@pytest.mark.parametrize("target", ["lightgbm", "onnx v3"])
+def test_zeros_that_are_missing_are_written(target):
+    dtype = np.float64 if target == "lightgbm" else np.float32
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        machine = make_machine(
+            [6, 5], rng, rules=False, dtype=dtype, output_dtype=dtype, plain_output=True
+        )
+        rule = np.array([dm.Rule.ZERO_AS_NAN, dm.Rule.VALUE, dm.Rule.ZERO_AS_NAN])
+        t = np.where(np.abs(machine.t) < 1e-30, dtype(0.25), machine.t)
+        columns = replace(machine.columns, rule=rule)
+        assert equal_or_refused(replace(machine, columns=columns, t=t), target)
+
+
 @pytest.mark.parametrize("target", ASK)
 def test_oblique_and_linear_machines_are_refused_or_written(target):
     rng = np.random.default_rng(0)

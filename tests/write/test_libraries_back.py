@@ -234,7 +234,7 @@ def test_a_written_sklearn_model_can_be_pickled_and_cloned():
         ("sklearn", "HistGradientBoosting, 3", "to_lightgbm", "output.link is 'softmax'"),
         ("catboost", "CatBoostClassifier, labels", "to_onnx", "columns.categories"),
         ("lightgbm", "LGBMRegressor, linear", "to_treelite", "linear"),
-        ("lightgbm", "LGBMRegressor, zeros missing", "to_onnx", "ZERO_AS_NAN"),
+        ("lightgbm", "LGBMRegressor, zeros missing", "to_treelite", "ZERO_AS_NAN"),
     ],
 )
 def test_what_a_target_cannot_say_is_refused_with_a_way_out(library, name, write, says):
@@ -250,6 +250,41 @@ def test_margins_alone_are_written_where_a_link_is_not():
     written = machine.to_lightgbm(margins=True)
     X = probe_rows(machine, 100)
     assert np.array_equal(written.predict(X), machine.margin(X))
+
+
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("lightgbm", "LGBMClassifier, table"),
+        ("xgboost", "XGBClassifier, table"),
+        ("sklearn", "HistGradientBoosting, table"),
+        ("catboost", "CatBoostClassifier, labels"),
+    ],
+)
+def test_the_way_out_for_labels_works(library, name):
+    """Codes instead of labels, as the refusal says; ONNX has intervals and sets for them."""
+    import onnxruntime
+
+    machine = dm.convert(models(library)[name])
+    frame = table()[0]
+    if library == "catboost":
+        frame = frame.assign(color=frame["color"].astype(str), size=frame["size"].astype(str))
+    with pytest.raises(dm.UnsupportedModelError, match="label_hash=''"):
+        machine.to_onnx()
+    columns = replace(
+        machine.columns, categories={}, table_categories=None, encodes_arrays=False, label_hash=""
+    )
+    codes = machine.features(frame)
+    coded = replace(machine, columns=columns)
+    assert np.array_equal(coded.margin(codes), machine.margin(frame))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dm.InexactWarning)
+        model = coded.to_onnx(margins=True)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    found = session.run(None, {"X": codes.astype(machine.columns.dtype)})[0]
+    np.testing.assert_allclose(found, machine.margin(frame), rtol=1e-6, atol=1e-6)
 
 
 def test_a_missing_value_of_the_users_own_is_refused():

@@ -22,6 +22,7 @@ from .queries import LARGEST, QUERIES
 from .selection import Selection
 from .soft_tree import native_soft, soft_tree_sum_by_level, soft_tree_weights
 from .straight_through import straight_through
+from .walk import Walk
 from .weights import WEIGHTS
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class SoftMachine(nn.Module):
         )
         self.keys = Keys(machine, self.paths, form.keys, "keys" in learn, dtype)
         self.leaves = Leaves(machine, dtype, "V" in learn)
+        if form.weights == "straight_through":
+            self.walk = Walk(machine)
         if form.weights == "kernel":
             self.kernel = LinearAttention(
                 machine, self.paths, options.feature_map, options.n_random, dtype, options.seed
@@ -152,7 +155,7 @@ class SoftMachine(nn.Module):
         values = self.leaves.values(x)
         if self.form.is_hard:
             total, weights = self._hard(z, values, want_weights)
-            if self.form.weights == "straight_through":
+            if self.form.weights == "straight_through" and torch.is_grad_enabled():
                 soft = self._finished(self._soft_tree(z, values, False)[0])
                 total = straight_through(total, soft)
         else:
@@ -165,23 +168,25 @@ class SoftMachine(nn.Module):
 
     def _hard(self, z: Tensor, values: Tensor, want_weights: bool):
         """Each tree's exit leaf by the largest score, and the sum in the machine's own order."""
-        is_logical = self.form.weights == "straight_through"
-        name = "sign" if is_logical else self.form.query
-        # The exact queries take S z - t as it is: a slope could make a small difference 0.
-        is_scaled = name not in ("sign", "relu")
-        terms = QUERIES[name].terms(self._query(z, name, self.paths.test_order, is_scaled))
-        if is_logical:
-            p = self.paths.sums(*terms) / self.keys.depth
+        if self.form.weights == "straight_through":
+            exits = self.walk.exit_leaves(self.selection, z, self.t, self.missing)
         else:
-            p = self.keys.scores(self.paths, *terms)
-        if self.form.weights == "delta":
-            p = self.heads.by_leaf(self.heads.normalise(p, WEIGHTS["delta"]))
-            p = p.index_select(0, self.paths.leaf_order)
-        exits = self.heads.exit_leaves(p)
+            exits = self.heads.exit_leaves(self._hard_scores(z))
         weights = self._one_hot(exits) if want_weights else None
         start = self.base if self.machine.output.base_first else torch.zeros_like(self.base)
         total = self.leaves.pick(exits, values, start.to(self.sum_dtype))
         return self._scaled(total).to(self.t.dtype), weights
+
+    def _hard_scores(self, z: Tensor) -> Float[Tensor, "L m"]:
+        name = self.form.query
+        # The exact queries take S z - t as it is: a slope could make a small difference 0.
+        is_scaled = name not in ("sign", "relu")
+        q = self._query(z, name, self.paths.test_order, is_scaled)
+        p = self.keys.scores(self.paths, *QUERIES[name].terms(q))
+        if self.form.weights != "delta":
+            return p
+        p = self.heads.by_leaf(self.heads.normalise(p, WEIGHTS["delta"]))
+        return p.index_select(0, self.paths.leaf_order)
 
     def _one_hot(self, exits: Tensor) -> Tensor:
         zero = torch.zeros(

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-DIM = 1
+DIM = -1
+"""The package sorts along this dimension, several times faster where it lies side by side."""
 
 
 class _NoContext:
@@ -26,24 +27,24 @@ class _NoContext:
         pass
 
 
-def sparsemax(p: Float[Tensor, "a b ..."]) -> Float[Tensor, "a b ..."]:
-    """The Euclidean projection onto the simplex, along the second dimension."""
+def sparsemax(p: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """The Euclidean projection onto the simplex, along the last dimension."""
     from entmax.activations import SparsemaxFunction
 
     w = SparsemaxFunction.forward(_NoContext(), p.detach(), DIM, None)
     return _with_gradient(w, p, 2.0)
 
 
-def entmax15(p: Float[Tensor, "a b ..."]) -> Float[Tensor, "a b ..."]:
-    """1.5-entmax along the second dimension."""
+def entmax15(p: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """1.5-entmax along the last dimension."""
     from entmax.activations import Entmax15Function
 
     w = Entmax15Function.forward(_NoContext(), p.detach(), DIM, None)
     return _with_gradient(w, p, 1.5)
 
 
-def entmax(p: Float[Tensor, "a b ..."], alpha: float) -> Float[Tensor, "a b ..."]:
-    """α-entmax by bisection along the second dimension."""
+def entmax(p: Float[Tensor, "... n"], alpha: float) -> Float[Tensor, "... n"]:
+    """α-entmax by bisection along the last dimension."""
     from entmax.root_finding import EntmaxBisectFunction
 
     w = EntmaxBisectFunction.forward(_NoContext(), p.detach(), alpha, DIM)

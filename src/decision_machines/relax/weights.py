@@ -48,17 +48,23 @@ def sparsemax(p: Scores, is_real: Real) -> Scores:
 
     Paper: sparse attention, "for the sake of more interpretability".
     """
-    return sparse.sparsemax(_near_the_best(p, is_real, 1.0))
+    return _last(sparse.sparsemax(_last(_near_the_best(p, is_real, 1.0))))
 
 
 def entmax15(p: Scores, is_real: Real) -> Scores:
     """1.5-entmax: between softmax and sparsemax; leaves 2 below the best get exactly 0."""
-    return sparse.entmax15(_near_the_best(p, is_real, 2.0))
+    return _last(sparse.entmax15(_last(_near_the_best(p, is_real, 2.0))))
 
 
 def entmax(p: Scores, is_real: Real, alpha: float) -> Scores:
     """α-entmax: leaves 1 / (α - 1) below the best get exactly 0."""
-    return sparse.entmax(_near_the_best(p, is_real, 1 / (alpha - 1)), alpha)
+    near = _near_the_best(p, is_real, 1 / (alpha - 1))
+    return _last(sparse.entmax(_last(near), alpha))
+
+
+def _last(p: Tensor) -> Tensor:
+    """Leaves and rows changed over, side by side in memory."""
+    return p.transpose(1, 2).contiguous()
 
 
 def _near_the_best(p: Scores, is_real: Real, width: float) -> Scores:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
 def write_atomically(path: str | os.PathLike, parts: Iterable[bytes | memoryview]) -> None:
     """Write the parts, one after the other, under another name, and rename when all is on disk.
 
-    Until then, and whatever goes wrong, the file that stood at `path` stays as it was. A process
-    killed in the middle leaves a file beside it whose name ends in `.part`.
+    Until then, and whatever goes wrong, the file that stood at `path` stays as it was. The new one
+    has its permissions. A process killed in the middle leaves a file beside it whose name ends in
+    `.part`.
     """
     path = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(path)
     part = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.part")
     try:
         _write(part, parts)
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(part, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(part, path)
     except OSError as error:
         _remove(part)

@@ -80,7 +80,8 @@ class Limits:
                 "columns.categories: features given as labels, which the model would not look up",
                 "turn labels into their codes first, X = machine.features(table), and write the "
                 "machine without them: dataclasses.replace(machine, columns=dataclasses.replace("
-                "machine.columns, categories={}, table_categories=None, encodes_arrays=False))",
+                "machine.columns, categories={}, table_categories=None, encodes_arrays=False, "
+                "label_hash=''))",
             )
 
     def constant_leaves(self) -> None:

@@ -38,7 +38,7 @@ def to_onnx(machine: DecisionMachine, *, operator: str = "v3", margins: bool = F
     machine = margins_only(machine) if margins else machine
     limits = Limits(machine, "an ONNX model")
     require("onnx", limits.doing)
-    limits.columns((Rule.VALUE, Rule.NAN_AS_ZERO, Rule.MEMBER))
+    limits.columns(tuple(Rule))
     limits.no_labels()
     limits.constant_leaves()
     if machine.output.aggregate == "median":

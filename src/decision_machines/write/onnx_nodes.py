@@ -4,7 +4,8 @@ A test z ≤ t is a BRANCH_LEQ whose true side is the left one. A category set i
 version 5, where ONNX Runtime reads fractions in it as the machine does. In version 3 it is a chain
 of BRANCH_EQ where only whole numbers are categories; where a fraction is cut off, category k is
 k ≤ x < k + 1, and a set is a chain of BRANCH_LT along its runs of categories. The nodes of a chain
-share their two ends, as ONNX Runtime allows in version 3 alone.
+share their two ends, as ONNX Runtime allows in version 3 alone. So do the nodes that tell zeros
+apart where zero is missing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..machine import Rule
+from ..machine.columns import ZERO
 from .limits import flags, memberships, missing_answers
 from .nodes import nodes_of
 
@@ -72,14 +75,23 @@ def graph_of(machine: DecisionMachine, limits: Limits, *, has_sets: bool) -> Gra
         "leaf": nodes.leaf,
     }
     sets = memberships(machine)
-    if not sets:
+    zeros = np.flatnonzero(machine.columns.rule[machine.selection] == Rule.ZERO_AS_NAN)
+    if not sets and not len(zeros):
         return Graph(**found, members={})
     _check_sets(machine, limits, sets, has_sets)
+    if has_sets:
+        limits.where(
+            flags(machine, zeros.tolist()),
+            "takes zeros for missing (the rule ZERO_AS_NAN), which nodes of version 5 cannot say",
+            "use operator='v3'",
+        )
     place = np.empty(machine.n_tests, np.int64)
     place[nodes.test[is_test]] = np.flatnonzero(is_test)
     chains = _Chains(machine, found, has_sets)
     for test, m in sets.items():
         chains.replace(int(place[test]), m)
+    for test in zeros.tolist():
+        chains.tell_zeros_apart(int(place[test]), bool(machine.missing[test] < 0))
     return chains.graph()
 
 
@@ -125,9 +137,9 @@ class _Chains:
         self.new: list[dict[str, Any]] = []
         self.n = len(nodes["tree"])
         self.members: dict[int, np.ndarray] = {}
-        assert machine.columns.sets is not None
-        self.whole = machine.columns.sets.whole
-        self.negative = machine.columns.sets.negative_fractions
+        sets = machine.columns.sets
+        self.whole = sets is not None and sets.whole
+        self.negative = sets is not None and sets.negative_fractions
 
     def replace(self, node: int, m: Membership) -> None:
         members = _members(m)
@@ -150,6 +162,17 @@ class _Chains:
                 steps.append((*low, outside, None, not nan_is_inside))
                 steps.append((LT, high, inside, None, nan_is_inside))
             self._chain(node, steps, outside)
+
+    def tell_zeros_apart(self, node: int, goes_left: bool) -> None:
+        """x < -Z: the test; x ≤ Z, or NaN: where missing values go; else the test again."""
+        row = {name: array[node] for name, array in self.nodes.items()}
+        missing = row["yes"] if goes_left else row["no"]
+        zero, test = self.n + len(self.new), self.n + len(self.new) + 1
+        self.new.append({**row, "value": ZERO, "yes": missing, "no": test, "nan_is_yes": True})
+        self.new.append(row)
+        below = {"mode": LT, "value": -ZERO, "yes": test, "no": zero, "nan_is_yes": False}
+        for name, entry in below.items():
+            self.nodes[name][node] = entry
 
     def _runs(self, members: np.ndarray) -> list[tuple[tuple[int, float], float]]:
         """For each run of categories the test for what lies below it, and its end."""
