@@ -87,7 +87,7 @@ def softmax():
     Paper: Eq. `GT2`. NOTE[PAPER]: Exact: no, even as τ → 0, because one large margin drowns the
     others: a leaf that fails a test narrowly and passes others widely can win. With
     `query="relu"` it is exact in the limit, 1 - w ≤ (L - 1) exp(-m/τ), where m is the smallest
-    |q| on the exit path; with `query="sign"` or `"tanh"` and `keys="normalised"` too.
+    abs(q) on the exit path; with `query="sign"` or `"tanh"` and `keys="normalised"` too.
     Bound at the start: none but that of any average of the leaves' values.
     """
 
@@ -97,7 +97,7 @@ def sparsemax():
     """Sparse attention: leaves far from the best get exactly 0.
 
     Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
-    With `query="relu"` it is the tree wherever every |q| on the exit path is at least τ; with
+    With `query="relu"` it is the tree wherever every abs(q) on the exit path is at least τ; with
     `query="sign"`, `keys="normalised"` wherever τ ≤ 2 / d.
     Bound at the start: none but that of any average of the leaves' values.
     """
@@ -108,7 +108,7 @@ def entmax15():
     """Sparse attention by 1.5-entmax, between softmax and sparsemax.
 
     Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
-    With `query="relu"` it is the tree wherever every |q| on the exit path is at least 2 τ; with
+    With `query="relu"` it is the tree wherever every abs(q) on the exit path is at least 2 τ; with
     `query="sign"`, `keys="normalised"` wherever τ ≤ 1 / d.
     Bound at the start: none but that of any average of the leaves' values.
     """
@@ -119,7 +119,7 @@ def entmax():
     """Sparse attention by α-entmax, `alpha` from just above 1 (softmax) to 2 (sparsemax).
 
     Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
-    With `query="relu"` it is the tree wherever every |q| on the exit path is at least
+    With `query="relu"` it is the tree wherever every abs(q) on the exit path is at least
     τ / (α - 1). Bound at the start: none but that of any average of the leaves' values.
     """
 
@@ -139,7 +139,7 @@ def soft_tree():
     """The soft tree: each test sends a row right with probability σ(slope (S z - t) / τ).
 
     Paper: Eq. `defM`, Eq. `soft`. Exact: in the limit. Bound at the start:
-    1 - w ≤ Σ σ(-|q|), q being slope (S z - t) / τ.
+    1 - w ≤ Σ σ(-abs(q)), q being slope (S z - t) / τ.
     """
 
 

@@ -43,7 +43,7 @@ def soft_tree_sum(
     >>> machine = dm.figure_one()
     >>> q = torch.zeros(1, 5)
     >>> soft_tree_sum(q, Paths(machine), torch.tensor(machine.V, dtype=torch.float32))
-    tensor([[4.0625]])
+    tensor([[4.1875]])
     """
     native = native_soft(q, V)
     if native is not None:
