@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,10 +99,9 @@ def bench(
     for size in sizes:
         # One row is done before a second thread has started: neither side is given one.
         used = 1 if size == 1 else threads
-        some = taken[:size]
-        library = _seconds(lambda some=some, used=used: rival(some, used), seconds)
-        mine = _seconds(lambda some=some, used=used: ask(some, n_threads=used), seconds)
-        timings.append(Timing(size, used, library, mine))
+        library = _seconds(functools.partial(rival, taken[:size], used), seconds)
+        own = _seconds(functools.partial(ask, taken[:size], n_threads=used), seconds)
+        timings.append(Timing(size, used, library, own))
     target = engine_info()["target"]
     return Bench(repr(machine), name, target, equal, compared, tuple(timings))
 

@@ -105,8 +105,7 @@ class Answers:
             else:
                 found += _named("proba", answer, self._labels[0])
         if "margin" in self.outputs:
-            labels = self._labels[0] if len(self._labels) == 1 else None
-            found += _named("margin", margins, labels)
+            found += _named("margin", margins, self._labels[0] if len(self._labels) == 1 else None)
         return found
 
     def _type(self, values: np.ndarray) -> Any:

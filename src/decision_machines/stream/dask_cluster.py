@@ -75,9 +75,9 @@ def _wait_for_the_running(client: Any, keys: set[str]) -> None:
 def _score(name: str, task: Task, part: Part, records: Records, output: str, kind: str) -> Done:
     from distributed import get_worker
 
-    machine = get_worker().plugins[name].machine
+    plugin: Any = get_worker().plugins[name]
     path = os.path.join(records.folder, output)
-    done = score_part(Scorer(machine, _on_worker(task)), part, path, kind)
+    done = score_part(Scorer(plugin.machine, _on_worker(task)), part, path, kind)
     records.finish(part, output, done)
     return done
 

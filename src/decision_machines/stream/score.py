@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import time
@@ -200,13 +201,7 @@ def _local(
 ) -> Iterable[tuple[Part, Done]]:
     for part in todo:
         path = os.path.join(records.folder, paths[part])
-        done = score_part(
-            scorer,
-            part,
-            path,
-            kind,
-            progress=lambda rows, share, part=part: tell.batch(part, rows, share),
-        )
+        done = score_part(scorer, part, path, kind, progress=functools.partial(tell.batch, part))
         records.finish(part, paths[part], done)
         yield part, done
 

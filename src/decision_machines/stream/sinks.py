@@ -70,7 +70,9 @@ class _Gather:
     """Batches gathered into pieces worth a row group."""
 
     def __init__(self, writer: Any) -> None:
-        self.writer, self.batches, self.rows, self.bytes = writer, [], 0, 0
+        self.writer = writer
+        self.batches: list[Any] = []
+        self.rows = self.bytes = 0
 
     def take(self, batch: Any) -> None:
         self.batches.append(batch)
