@@ -131,3 +131,22 @@ def test_the_soft_tree_is_the_same_through_any_kernel():
         found.append([answer.detach(), *(p.grad.clone() for p in net.parameters())])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_the_plain_soft_tree_is_the_kernel_s_oracle():
+    machine = make_forest([5, 1, 9], seed=1)
+    paths, q = Paths(machine), make_rows(4, machine.n_tests).requires_grad_()
+    V = torch.tensor(machine.V).requires_grad_()
+
+    def plain(q, V):
+        return soft_tree.soft_tree_sum_by_level(q.t().index_select(0, paths.test_order), paths, V)
+
+    assert torch.autograd.gradcheck(plain, (q, V))
+    side = make_rows(4, 2, seed=1)
+    found = [torch.autograd.grad((f(q, V) * side).sum(), (q, V)) for f in (plain, _fused(paths))]
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def _fused(paths):
+    return lambda q, V: soft_tree_sum(q, paths, V)
