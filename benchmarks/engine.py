@@ -88,10 +88,10 @@ def lightgbm(quick: bool):
         rivals["lleaves"] = lambda X: compiled.predict(X, n_jobs=1)
     if session := onnx_of(model, "lightgbm"):
         rivals["ONNX Runtime"] = session
-    if daal := optional("daal4py"):
-        daal.daalinit(nthreads=1)
-        converted = daal.mb.convert_model(model)
-        rivals["daal4py"] = lambda X: converted.predict(X)
+    if onedal := daal4py_of(model):
+        rivals["daal4py"] = onedal
+    if tensors := hummingbird_of(model):
+        rivals["Hummingbird"] = tensors
     if quickscorer := ydf_like(500, quick):
         rivals["YDF (own model)"] = quickscorer
     return machine, lambda X: model.predict(X, raw_score=True, num_threads=2), rivals
@@ -105,14 +105,16 @@ def xgboost(quick: bool):
     model = xgb.train(params, xgb.DMatrix(X, y), 50 if quick else 500)
     model.set_param({"nthread": 1})
     rivals = {"XGBoost inplace": lambda X: model.inplace_predict(X, predict_type="margin")}
-    if daal := optional("daal4py"):
-        daal.daalinit(nthreads=1)
-        converted = daal.mb.convert_model(model)
-        rivals["daal4py"] = lambda X: converted.predict(X)
+    if onedal := daal4py_of(model):
+        rivals["daal4py"] = onedal
     if treelite := optional("treelite"):
         gtil = importlib.import_module("treelite.gtil")
         loaded = treelite.frontend.from_xgboost(model)
         rivals["Treelite GTIL"] = lambda X: gtil.predict(loaded, X, nthread=1, pred_margin=True)
+        if compiled := tl2cgen_of(loaded):
+            rivals["tl2cgen"] = compiled
+    if tensors := hummingbird_of(model):
+        rivals["Hummingbird"] = tensors
     own = rivals["XGBoost inplace"]
     return dm.convert(model), own, rivals
 
@@ -179,6 +181,63 @@ def onnx_of(model, source: str):
         print(f"  ONNX Runtime left out: {type(error).__name__}: {str(error)[:80]}")
         return None
     return lambda X: session.run(None, {"X": X})[0]
+
+
+def daal4py_of(model):
+    """oneDAL on one thread, in float32: close, not equal."""
+    daal = optional("daal4py")
+    if daal is None:
+        return None
+    daal.daalinit(nthreads=1)
+    try:
+        converted = daal.mb.convert_model(model)
+    except Exception as error:
+        print(f"  daal4py left out: {type(error).__name__}: {str(error)[:80]}")
+        return None
+    return lambda X: converted.predict(X)
+
+
+def hummingbird_of(model):
+    """Hummingbird's tensors in PyTorch, on one thread, in float32: close, not equal."""
+    hummingbird, torch = optional("hummingbird.ml"), optional("torch")
+    if not (hummingbird and torch):
+        return None
+    torch.set_num_threads(1)
+    try:
+        converted = hummingbird.convert(model, "pytorch", data(10, 0)[0])
+    except Exception as error:
+        print(f"  Hummingbird left out: {type(error).__name__}: {str(error)[:80]}")
+        return None
+    # A thousand rows at a time: its dense tensors of a whole batch would not fit in memory.
+    return lambda X: np.concatenate(
+        [converted.predict(X[i : i + 1000]) for i in range(0, len(X), 1000)]
+    )
+
+
+def tl2cgen_of(model):
+    """A Treelite model compiled to C; reading the rows is not counted, which flatters it."""
+    tl2cgen = optional("tl2cgen")
+    if tl2cgen is None:
+        return None
+    path = Path(tempfile.mkdtemp()) / "model.so"
+    start = time.perf_counter()
+    try:
+        tl2cgen.export_lib(model, toolchain="gcc", libpath=path, params={"parallel_comp": 8})
+    except Exception as error:
+        print(f"  tl2cgen left out: {type(error).__name__}: {str(error)[:80]}")
+        return None
+    print(f"  tl2cgen compiles for {time.perf_counter() - start:.0f} s")
+    predictor = tl2cgen.Predictor(path, nthread=1)
+    prepared = {}
+
+    def predict(X):
+        return predictor.predict(prepared[id(X)], pred_margin=True)
+
+    def prepare(X):
+        prepared[id(X)] = tl2cgen.DMatrix(X)
+
+    predict.prepare = prepare
+    return predict
 
 
 def ydf_like(n_trees: int, quick: bool):
