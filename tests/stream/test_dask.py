@@ -56,7 +56,8 @@ def test_files_scored_on_workers_are_the_local_ones_to_the_byte(machine, folder,
     assert (again.found_finished, again.rows_scored) == (5, 0)
 
 
-def test_a_scheduler_is_found_by_its_address(machine, folder, client):
+def test_a_scheduler_is_found_by_its_address(machine, folder, client, monkeypatch):
+    monkeypatch.setattr("decision_machines.stream.dask_cluster.CONNECT_SECONDS", 0.5)
     address = client.scheduler.address
     out = folder / "out"
     assert dm.stream.score(machine, folder / "in", out, engine="dask", cluster=address).rows == 500

@@ -96,6 +96,24 @@ def test_killed_in_the_middle_and_run_again_nothing_is_lost_or_doubled(
     assert len(untouched) >= len(finished) - 1
 
 
+def test_what_a_killed_run_left_of_one_file_is_cleared_away_by_the_next(machine, model_file, data):
+    folder, frame = data
+    out = folder / "out.parquet"
+    call = ["predict", model_file, folder / "in", "-o", out, *WORDS, "--rows-at-once", 5]
+    process = subprocess.Popen(command(*call), stderr=subprocess.DEVNULL)
+    while process.poll() is None and not any(".unfinished" in name for name in files(folder)):
+        time.sleep(0.001)
+    # One that is still being written is let alone.
+    dm.stream.score(machine, folder / "in", out, **OPTIONS)
+    assert any(".unfinished" in name for name in files(folder))
+    process.kill()
+    process.wait()
+    assert pq.read_table(out).equals(expected(machine, frame))
+    dm.stream.score(machine, folder / "in", out, **OPTIONS)
+    assert pq.read_table(out).equals(expected(machine, frame))
+    assert not any(".unfinished" in name for name in files(folder))
+
+
 def test_interrupted_by_the_keyboard_it_says_so_and_leaves_no_half_file(machine, model_file, data):
     folder, frame = data
     out = folder / "out"

@@ -16,7 +16,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream.conftest import LABELS, NAMES, expected, files, rows
 
@@ -80,6 +80,7 @@ def test_all_outputs_are_those_of_the_methods(machine, tmp_path):
     assert np.array_equal(leaves, machine.apply(X))
 
 
+@settings(max_examples=25)
 @given(
     cuts=st.lists(st.integers(0, 300), max_size=5),
     rows_at_once=st.integers(1, 400),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
     from .parts import Part
 
+CONNECT_SECONDS = 10
+
 
 def work(
     scorer: Scorer,
@@ -175,7 +177,7 @@ def _client(cluster: Any) -> Iterator[Any]:
         return
     if isinstance(cluster, str):
         try:
-            client = distributed.Client(cluster, set_as_default=False, timeout=10)
+            client = distributed.Client(cluster, set_as_default=False, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"connecting to Dask at {cluster}", str(error), "check the scheduler's address"

@@ -31,8 +31,10 @@ def sink(path: str, schema: Any, kind: str) -> Iterator[Callable[[Any], None]]:
     try:
         with writing(path):
             os.makedirs(folder, exist_ok=True)
+            _sweep(folder, name)
             # Unbuffered: closing after a failed write must have nothing left to fail on.
             with open(unfinished, "xb", buffering=0) as file:
+                _hold(file.fileno())
                 writer = WRITERS[kind](arrow().PythonFile(file, "w"), schema)
                 try:
                     gather = _Gather(writer)
@@ -107,6 +109,29 @@ def _arrow(file: Any, schema: Any) -> Any:
 
 
 WRITERS: dict[str, Callable[[Any, Any], Any]] = {"parquet": _parquet, "csv": _csv, "arrow": _arrow}
+
+
+def _hold(descriptor: int) -> bool:
+    """Mark a file as being written, until it is closed; False where another has marked it."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _sweep(folder: str, name: str) -> None:
+    """Remove what a killed process left of a file: nobody holds it any more."""
+    for left in os.listdir(folder):
+        if left.startswith(f".{name}.") and left.endswith(UNFINISHED):
+            path = os.path.join(folder, left)
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                if _hold(file.fileno()):
+                    os.remove(path)
 
 
 def _sync_folder(folder: str) -> None:
