@@ -51,6 +51,8 @@ bench: $(VENV)/.dev-stamp
 	$(BIN)/python benchmarks/build.py
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/engine.py --growth
+	$(BIN)/python benchmarks/training_speed.py
+	$(BIN)/python benchmarks/stream.py
 
 sanitize: $(VENV)/.test-stamp
 	$(PIP) cmake ninja nanobind
