@@ -379,7 +379,7 @@ def growth(n_rows: int) -> list[dict]:
     fresh = data(n_rows, 1)[0]
     model = train(500, 64, X, y)
     for n_trees in (50, 100, 200, 500):
-        machine = dm.load(model.model_to_string(num_iteration=n_trees))
+        machine = dm.convert(model.model_to_string(num_iteration=n_trees))
         measure("trees", n_trees, machine, fresh)
     for size in (1, 10, 100, 1000, 10_000, n_rows):
         measure("batch", size, machine, fresh[:size])

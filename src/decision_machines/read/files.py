@@ -88,7 +88,8 @@ def read_content(data: bytes, source: str = "a model's content") -> Any:
 
 
 def _bytes_of(path: Path) -> bytes:
-    doing = f"loading {path}"
+    shown = str(path)
+    doing = f"loading {shown if len(shown) < 300 else shown[:100] + ' …'}"
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -97,7 +98,9 @@ def _bytes_of(path: Path) -> bytes:
         raise InputError(doing, "it is a folder", "give the model file in it") from None
     except (OSError, ValueError) as error:
         found = getattr(error, "strerror", None) or str(error)
-        raise InputError(doing, f"it cannot be read ({found})", "check the path") from None
+        raise InputError(
+            doing, f"it cannot be read ({found})", "check the path; content goes to dm.convert"
+        ) from None
 
 
 def broken(source: str, found: str) -> ModelFormatError:
