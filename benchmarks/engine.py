@@ -404,8 +404,9 @@ def plot(rows: list[dict], curves: list[dict]) -> None:
     figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 4))
     for ax, name in zip(np.atleast_1d(axes), names, strict=True):
         own = [row for row in rows if row["workload"] == name]
+        least = min(row["us_per_row"] for row in own)
         ax.barh([row["rival"] for row in own], [row["us_per_row"] for row in own])
-        ax.set(title=name, xlabel="microseconds per row", xscale="log")
+        ax.set(title=name, xlabel="microseconds per row", xscale="log", xlim=(least / 3, None))
     figure.tight_layout()
     figure.savefig(RESULTS / "engine.png", dpi=120)
     if curves:
