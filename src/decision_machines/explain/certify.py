@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError
-from .oracles import oracle_of
+from .oracles import oracle_of, rows_that_differ
 from .probes import probe_tree
 
 if TYPE_CHECKING:
@@ -202,34 +202,25 @@ def _name(machine: DecisionMachine, test: int) -> int | None:
 
 def _compare_tree(oracle: Oracle, tree: int, X: np.ndarray):
     """The rows that one tree answers differently, what differs, and both answers to the first."""
-    machine = oracle.machine
-    alone = machine.mask(np.delete(np.arange(machine.n_trees), tree))
     if (theirs := oracle.leaves(X, tree)) is not None:
-        ours = alone.source_leaves(X)[:, 0]
-        if wrong := _first_difference(ours, theirs):
-            return wrong[0], "exit leaf", wrong[1], wrong[2]
-    if (theirs := oracle.tree_margin(X, tree)) is not None:
-        alone = replace(alone, output=oracle.output_of_tree(alone.output))
-        ours = alone.margin(X)
-        if wrong := _first_difference(ours, theirs.reshape(ours.shape)):
-            return wrong[0], "margin", wrong[1], wrong[2]
-    return None
+        ours = oracle.machine.tree(tree).source_leaves(X)[:, 0]
+        if wrong := _first_difference("exit leaf", ours, theirs):
+            return wrong
+    margins = oracle.compare_tree(X, tree)
+    return None if margins is None else _first_difference("margin", *margins)
 
 
 def _compare_whole(oracle: Oracle, X: np.ndarray) -> Disagreement | None:
-    what, ours, theirs = oracle.whole(X)
-    wrong = _first_difference(ours, theirs)
+    wrong = _first_difference(*oracle.whole(X))
     if wrong is None:
         return None
-    rows, mine, other = wrong
-    return Disagreement(None, None, X[rows[0]], what, mine, other)
+    rows, what, ours, theirs = wrong
+    return Disagreement(None, None, X[rows[0]], what, ours, theirs)
 
 
-def _first_difference(ours: np.ndarray, theirs: np.ndarray):
-    """Rows that differ and both values of the first one; NaN equals NaN, and bits must agree."""
-    ours, theirs = ours.reshape(len(ours), -1), np.asarray(theirs).reshape(len(theirs), -1)
-    same = (ours == theirs) | ((ours != ours) & (theirs != theirs))
-    rows = np.flatnonzero(~np.all(same, axis=1))
+def _first_difference(what: str, ours: np.ndarray, theirs: np.ndarray):
+    """Rows that differ, in what, and both values of the first one."""
+    rows = rows_that_differ(ours, theirs)
     if not len(rows):
         return None
-    return rows, ours[rows[0]].squeeze()[()], theirs[rows[0]].squeeze()[()]
+    return rows, what, ours[rows[0]].squeeze()[()], theirs[rows[0]].squeeze()[()]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..machine import Rule
-from .oracles import oracle_of
-from .probes import ZERO
+from ..machine.columns import ZERO
+from .oracles import oracle_of, rows_that_differ
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
@@ -94,17 +94,12 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
     machine = oracle.machine
     found = _leaf_mismatches(machine, oracle, x)
     what, ours, theirs = oracle.whole(x)
-    differs = _differs(ours, theirs)
+    differs = rows_that_differ(ours, theirs)
     routed = {m.row for m in found}
-    rest = np.array([r for r in np.flatnonzero(differs) if r not in routed], int)
+    rest = np.array([r for r in differs if r not in routed], int)
     found += _sum_mismatches(machine, oracle, x, rest, what, ours, theirs)
-    rows = np.union1d(np.flatnonzero(differs), np.array(sorted(routed), int)).astype(int)
+    rows = np.union1d(differs, np.array(sorted(routed), int)).astype(int)
     return MismatchReport(len(x), rows, tuple(found))
-
-
-def _differs(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    same = (ours == theirs) | ((ours != ours) & (theirs != theirs))
-    return ~np.all(same.reshape(len(ours), -1), axis=1)
 
 
 def _leaf_mismatches(machine: DecisionMachine, oracle: Oracle, x: np.ndarray) -> list[Mismatch]:
@@ -205,7 +200,7 @@ def _sum_mismatches(machine, oracle, x, rows, what, ours, theirs) -> list[Mismat
 def _sum_cause(machine, oracle, x, rows, what, a, b) -> str:
     if what != "margin":
         return f"different {what}"
-    if (tree := _first_value_difference(machine, oracle, x[rows])) is not None:
+    if (tree := _first_value_difference(oracle, x[rows])) is not None:
         return f"different leaf values, first in tree {tree}"
     a64, b64 = a.astype(float), b.astype(float)
     scale = np.spacing(np.maximum(np.abs(a), np.abs(b)).max(axis=0).astype(a.dtype)).astype(float)
@@ -222,15 +217,12 @@ def _sum_cause(machine, oracle, x, rows, what, a, b) -> str:
     return "different leaf values"
 
 
-def _first_value_difference(machine, oracle, x) -> int | None:
+def _first_value_difference(oracle: Oracle, x: np.ndarray) -> int | None:
     """The first tree that adds another value though its leaf is the same, where the model tells."""
-    for tree in range(machine.n_trees):
-        theirs = oracle.tree_margin(x, tree)
-        if theirs is None:
+    for tree in range(oracle.machine.n_trees):
+        margins = oracle.compare_tree(x, tree)
+        if margins is None:
             return None
-        alone = machine.mask(np.delete(np.arange(machine.n_trees), tree))
-        alone = replace(alone, output=oracle.output_of_tree(alone.output))
-        ours = alone.margin(x)
-        if np.any(_differs(ours, theirs.reshape(ours.shape))):
+        if len(rows_that_differ(*margins)):
             return tree
     return None

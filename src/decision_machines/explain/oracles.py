@@ -78,6 +78,17 @@ class Oracle:
         """What `tree_margin` makes of the tree's value: by default the value alone."""
         return replace(output, base=np.zeros_like(output.base), divisor=1.0, scale=1.0)
 
+    def compare_tree(
+        self, X: Float[np.ndarray, "m n"], tree: int
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Our machine's and the model's `tree_margin`, or None where the model has none."""
+        theirs = self.tree_margin(X, tree)
+        if theirs is None:
+            return None
+        output = self.output_of_tree(self.machine.output)
+        ours = replace(self.machine.tree(tree), output=output).margin(X)
+        return ours, theirs.reshape(ours.shape)
+
     def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
         """The whole model's raw score."""
         raise NotImplementedError
@@ -94,6 +105,12 @@ def reads_codes(machine: DecisionMachine) -> DecisionMachine:
         machine.columns, categories={}, table_categories=None, encodes_arrays=False, label_hash=""
     )
     return replace(machine, columns=columns)
+
+
+def rows_that_differ(ours: np.ndarray, theirs: np.ndarray) -> Int[np.ndarray, "d"]:
+    """Rows of two answers that are not equal; NaN equals NaN."""
+    same = (ours == theirs) | ((ours != ours) & (theirs != theirs))
+    return np.flatnonzero(~np.all(same.reshape(len(same), -1), axis=1))
 
 
 UNSEEN = "a label that no training row had"

@@ -14,13 +14,13 @@ import numpy as np
 
 from ..errors import UnsupportedModelError
 from ..machine import Rule
+from ..machine.columns import ZERO
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
     from ..machine import DecisionMachine
 
-ZERO = float(np.float32(1e-35))
 EDGES = (0.0, -0.0, 1e-36, -1e-36, ZERO, -ZERO, 2 * ZERO, -2 * ZERO)
 NO_CATEGORY = (-1.0, -0.5, 2.0**24, 2.0**31, 1e30)
 ODD_CATEGORY = (0.7,)

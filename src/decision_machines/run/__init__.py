@@ -34,13 +34,8 @@ def margin(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, en
         found = native.margin(machine, X, n_threads)
         if found is not None:
             return found
-    run = _named(ENGINES, "engine", engine)
-    rows = read_rows(X, machine.columns)
-    found = np.empty((rows.n_rows, machine.n_outputs), machine.output.dtype)
-    for start in range(0, rows.n_rows, ROWS_AT_ONCE):
-        block = rows.block(start, min(start + ROWS_AT_ONCE, rows.n_rows))
-        found[start : start + len(block)] = run.margin(machine, block)
-    return found
+    run = _named(ENGINES, "engine", engine).margin
+    return _in_blocks(machine, X, run, machine.n_outputs, machine.output.dtype)
 
 
 def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"):
@@ -51,13 +46,8 @@ def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, eng
         found = native.apply(machine, X, n_threads)
         if found is not None:
             return found
-    run = _named(ENGINES, "engine", engine)
-    rows = read_rows(X, machine.columns)
-    found = np.empty((rows.n_rows, machine.n_trees), np.int32)
-    for start in range(0, rows.n_rows, ROWS_AT_ONCE):
-        block = rows.block(start, min(start + ROWS_AT_ONCE, rows.n_rows))
-        found[start : start + len(block)] = run.apply(machine, block)
-    return found
+    run = _named(ENGINES, "engine", engine).apply
+    return _in_blocks(machine, X, run, machine.n_trees, np.int32)
 
 
 def predict(
@@ -131,6 +121,16 @@ def respond(machine: DecisionMachine, margins: np.ndarray) -> np.ndarray:
         for a, b in zip(output.groups, output.groups[1:], strict=False)
     ]
     return np.concatenate(parts, axis=1)
+
+
+def _in_blocks(machine: DecisionMachine, X: Any, run: Any, width: int, dtype: Any) -> np.ndarray:
+    """(m, width) answers of an engine that takes a block of rows at a time."""
+    rows = read_rows(X, machine.columns)
+    found = np.empty((rows.n_rows, width), dtype)
+    for start in range(0, rows.n_rows, ROWS_AT_ONCE):
+        block = rows.block(start, min(start + ROWS_AT_ONCE, rows.n_rows))
+        found[start : start + len(block)] = run(machine, block)
+    return found
 
 
 def _named(table: dict[str, Any], what: str, name: str) -> Any:
