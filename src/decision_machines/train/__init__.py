@@ -1,0 +1,13 @@
+"""The train room: machines learned from rows, and machines that go on learning.
+
+`axis` searches for trees whose tests read one feature, `oblique` for trees whose tests weigh all of
+them, `tune` fine-tunes a machine of any library end to end. Each gives a `Fit`: the hard machine,
+the soft module where there is one, and the curve of how it was learned. The room sits on `relax`
+(gradients) and `run` (answers); torch is imported only by what trains with gradients.
+"""
+
+from __future__ import annotations
+
+from .watch import Fit, Watch
+
+__all__ = ["Fit", "Watch"]
