@@ -1,0 +1,313 @@
+"""Complete oblique trees, soft, many at once: the part of training that goes by gradients.
+
+R trees of one depth are trained side by side as one batch, each from its own start and with its own
+learning rate, slopes and penalties. Tests are in level order: the children of test j are 2j + 1 and
+2j + 2, a leaf is counted from the left. Rows come last in every array, (R, J, m), so that a level
+of all trees is a handful of long vector operations.
+
+What the leaves hold is not decided here. `train_complete` hands the weights over leaves to a loss,
+and trains whatever parameters that loss uses beside the tests::
+
+    trees = CompleteTrees(n_features, depth=4, n_restarts=8, seed=0)
+    V = torch.zeros(8, trees.n_leaves, requires_grad=True)
+
+    def loss(p, rows):                            # p (R, L, m), rows: indices into X
+        answer = torch.einsum("rlm,rl->rm", p, V)
+        return ((answer - y[rows]) ** 2).mean(1)  # (R,): one loss for each tree
+
+    train_complete(trees, X, loss, [V], n_steps=1000, batch_size=256)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from .watch import Watch
+
+BETAS = (0.9, 0.99)
+"""Adam's memory: the second moment is shorter than usual, for losses that sharpen as slopes grow."""
+
+
+class LeafWeights(torch.autograd.Function):
+    """Products of gates along every path, forwards and backwards level by level.
+
+    Paper: Eq. `soft`. With E the gradient at the leaves, averaged upwards by the gates, the
+    gradient of a test's q is P (E_right - E_left) g (1 - g): no gate is divided by, and nothing
+    is formed that is larger than the weights of all nodes.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, straight_through: bool) -> Tensor:
+        R, J, m = q.shape
+        g = q.sigmoid()
+        gates = (q > 0).to(q.dtype) if straight_through else g
+        nodes = q.new_empty((R, 2 * J + 1, m))
+        nodes[:, 0] = 1.0
+        first = 0
+        while first < J:
+            width = first + 1
+            P = nodes[:, first : first + width]
+            below = nodes[:, first + width : first + 3 * width].view(R, width, 2, m)
+            torch.mul(P, gates[:, first : first + width], out=below[:, :, 1])
+            torch.sub(P, below[:, :, 1], out=below[:, :, 0])
+            first += width
+        ctx.save_for_backward(g, gates, nodes)
+        return nodes[:, J:]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, E: Tensor) -> tuple[Tensor, None]:
+        g, gates, nodes = ctx.saved_tensors
+        R, J, m = g.shape
+        dq = g - g * g
+        width = (J + 1) // 2
+        while width:
+            first = width - 1
+            pair = E.reshape(R, width, 2, m)
+            span = slice(first, first + width)
+            difference = pair[:, :, 1] - pair[:, :, 0]
+            E = torch.addcmul(pair[:, :, 0], gates[:, span], difference)
+            dq[:, span] *= difference.mul_(nodes[:, span])
+            width //= 2
+        return dq, None
+
+
+def leaf_weights(
+    q: Float[Tensor, "R J m"], straight_through: bool = False
+) -> Float[Tensor, "R L m"]:
+    """The weight of every leaf of complete trees, whose tests send a row right with σ(q).
+
+    Parameters
+    ----------
+    q
+        Tests in level order, J = L - 1 of them.
+    straight_through
+        Whether rows go one way only, right where q > 0, and gradients come through σ's slope.
+
+    Examples
+    --------
+    >>> q = torch.tensor([[[0.0], [100.0], [-100.0]]])
+    >>> leaf_weights(q)[0, :, 0]
+    tensor([0.0000, 0.5000, 0.5000, 0.0000])
+    """
+    return LeafWeights.apply(q, straight_through)
+
+
+class CompleteTrees:
+    """The tests of R complete oblique trees: q = β (W x - t), level by level.
+
+    Parameters
+    ----------
+    n_features, depth, n_restarts
+        Sizes: n, J = 2^depth - 1 tests and R trees.
+    normalised
+        Whether rows of W keep length 1, so that β alone says how steep a test is; one answer for
+        all trees or one each.
+    scale
+        Length of the rows of W at the start where they are not normalised, one or one each.
+    spread
+        Thresholds start normal with this deviation.
+    seed
+        Of the starting directions, which are uniform on the sphere.
+
+    Attributes
+    ----------
+    W (R, J, n), t (R, J)
+        The parameters.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        depth: int,
+        n_restarts: int,
+        *,
+        normalised: bool | Sequence[bool] = False,
+        scale: float | Sequence[float] = 1.0,
+        spread: float = 0.5,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.depth, self.n_tests, self.n_leaves = depth, 2**depth - 1, 2**depth
+        self.n_restarts, self.dtype = n_restarts, dtype
+        made = torch.Generator().manual_seed(seed)
+        W = torch.randn(n_restarts, self.n_tests, n_features, generator=made, dtype=dtype)
+        t = torch.randn(n_restarts, self.n_tests, generator=made, dtype=dtype) * spread
+        self.is_normalised = each(normalised, n_restarts, torch.bool)[:, None, None]
+        length = torch.where(self.is_normalised, 1.0, each(scale, n_restarts, dtype)[:, None, None])
+        W = unit(W) * length
+        self.W = W.requires_grad_()
+        self.t = (t * length[:, :, 0]).requires_grad_()
+
+    def queries(self, X: Float[Tensor, "m n"], beta: Any = 1.0) -> Float[Tensor, "R J m"]:
+        """q = β (W x - t); β is a number or one for each tree."""
+        R, J, n = self.W.shape
+        q = torch.addmm(-self.t.reshape(R * J, 1), self.W.reshape(R * J, n), X.t())
+        q = q.view(R, J, len(X))
+        if isinstance(beta, torch.Tensor):
+            return q * beta.reshape(-1, 1, 1)
+        return q if beta == 1.0 else q * beta
+
+    def weights(
+        self, X: Float[Tensor, "m n"], beta: Any = 1.0, straight_through: bool = False
+    ) -> Float[Tensor, "R L m"]:
+        """The weights over leaves."""
+        return leaf_weights(self.queries(X, beta), straight_through)
+
+    @torch.no_grad()
+    def exit_leaves(self, X: Float[Tensor, "m n"]) -> Int[Tensor, "R m"]:
+        """The leaf that every row exits at in every tree, hard; a tie goes left."""
+        is_right = (self.queries(X) > 0).to(torch.int64)
+        at = torch.zeros_like(is_right[:, 0])
+        for _ in range(self.depth):
+            at = 2 * at + 1 + is_right.gather(1, at[:, None])[:, 0]
+        return at - self.n_tests
+
+
+def train_complete(
+    trees: CompleteTrees,
+    X: Float[Tensor, "m n"],
+    loss: Callable[[Tensor, Any], Tensor],
+    leaf_parameters: Sequence[Tensor],
+    *,
+    n_steps: int,
+    batch_size: int | None = None,
+    lr: Any = 0.05,
+    lr_leaves: Any = None,
+    slopes: tuple[Any, Any] = (1.0, 1.0),
+    grow: tuple[float, float] = (0.0, 0.9),
+    decay: Any = 0.0,
+    l1: Any = 0.0,
+    straight_through: bool = False,
+    seed: int = 0,
+    watch: Watch | None = None,
+    at_step: Callable[[int, Tensor], None] | None = None,
+) -> Float[Tensor, "R"]:
+    """Adam with a cosine to 0 on the tests and on what the loss keeps in the leaves.
+
+    Parameters
+    ----------
+    loss
+        loss(p, rows) gives one loss for each tree, (R,); p (R, L, m) are the weights over leaves of
+        the rows X[rows]. `rows` is an index tensor, or slice(None) where a step takes all rows.
+    leaf_parameters
+        Tensors that the loss uses, with the trees as first dimension. They are neither decayed nor
+        normalised; add penalties to the loss.
+    batch_size
+        Rows in a step; None takes all of them.
+    lr, lr_leaves, decay, l1
+        Rates at the start, decoupled decay and L1 (by soft threshold) of W: a number, or one for
+        each tree.
+    slopes, grow
+        β at the start and at the end, a number or one for each tree, and the shares of the steps
+        between which it grows geometrically.
+    at_step
+        Called as at_step(step, β) after each step, for snapshots.
+
+    Returns
+    -------
+    Tensor
+        β at the end, one for each tree.
+    """
+    R = trees.n_restarts
+    made = torch.Generator().manual_seed(seed)
+    log_from, log_to = (each(s, R, trees.dtype).log() for s in slopes)
+    rate, decays, l1s = (each(v, R, trees.dtype)[:, None, None] for v in (lr, decay, l1))
+    leaf_rate = rate if lr_leaves is None else each(lr_leaves, R, trees.dtype)[:, None, None]
+    parameters = [trees.W, trees.t, *leaf_parameters]
+    rates = [rate, rate[:, :, 0], *(fitting(leaf_rate, p) for p in leaf_parameters)]
+    adam = Adam(parameters, rates)
+    batches = Batches(len(X), batch_size, made)
+    is_decayed, is_l1 = bool((decays > 0).any()), bool((l1s > 0).any())
+    is_normalised = bool(trees.is_normalised.any())
+    beta = log_from.exp()
+    for step in range(n_steps):
+        share = step / n_steps
+        grown = min(1.0, max(0.0, (share - grow[0]) / max(grow[1] - grow[0], 1e-9)))
+        beta = (log_from + grown * (log_to - log_from)).exp()
+        rows = batches.next()
+        p = trees.weights(X[rows], beta, straight_through)
+        losses = loss(p, rows)
+        gradients = torch.autograd.grad(losses.sum(), parameters)
+        now = 0.5 * (1.0 + math.cos(math.pi * share))
+        adam.step(gradients, now)
+        with torch.no_grad():
+            if is_decayed:
+                trees.W.mul_(1 - now * rate * decays)
+            if is_l1:
+                trees.W.copy_(
+                    torch.nn.functional.relu(trees.W.abs() - now * rate * l1s) * trees.W.sign()
+                )
+            if is_normalised:
+                trees.W.copy_(torch.where(trees.is_normalised, unit(trees.W), trees.W))
+        if watch is not None:
+            watch.step(loss=float(losses.detach().mean()))
+        if at_step is not None:
+            at_step(step, beta)
+    return beta
+
+
+class Adam:
+    """Adam over tensors whose first dimension is the tree, with a rate for each tree.
+
+    A gradient that is not finite is taken as 0: one bad batch must not end a whole training.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], rates: Sequence[Tensor]) -> None:
+        self.parameters, self.rates = parameters, rates
+        self.first = [torch.zeros_like(p) for p in parameters]
+        self.second = [torch.zeros_like(p) for p in parameters]
+        self.count = 0
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor], factor: float = 1.0) -> None:
+        self.count += 1
+        b1, b2 = BETAS
+        unbias = factor * math.sqrt(1 - b2**self.count) / (1 - b1**self.count)
+        both = zip(self.parameters, gradients, self.first, self.second, self.rates, strict=True)
+        for p, gradient, first, second, rate in both:
+            gradient = torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+            first.lerp_(gradient, 1 - b1)
+            second.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+            p.sub_((first / second.sqrt().add_(1e-8)).mul_(rate * unbias))
+
+
+class Batches:
+    """Rows of one step after the other: all of them, or parts of a fresh shuffle each epoch."""
+
+    def __init__(self, n_rows: int, size: int | None, made: torch.Generator) -> None:
+        self.n_rows, self.size, self.made = n_rows, size, made
+        self.order = torch.empty(0, dtype=torch.int64)
+        self.at = 0
+
+    def next(self) -> Any:
+        if self.size is None or self.size >= self.n_rows:
+            return slice(None)
+        if self.at + self.size > len(self.order):
+            self.order, self.at = torch.randperm(self.n_rows, generator=self.made), 0
+        self.at += self.size
+        return self.order[self.at - self.size : self.at]
+
+
+def each(value: Any, n: int, dtype: torch.dtype) -> Tensor:
+    """One entry for each tree: the number given n times, or what was given."""
+    return torch.as_tensor(value, dtype=dtype).expand(n).clone()
+
+
+def unit(W: Tensor) -> Tensor:
+    """Rows of length 1; a row of zeros stays."""
+    return W / W.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+
+
+def fitting(rate: Tensor, parameter: Tensor) -> Tensor:
+    """A rate for each tree, shaped to multiply the parameter."""
+    return rate.reshape(-1, *([1] * (parameter.dim() - 1)))
