@@ -58,7 +58,7 @@ def inspect(
     ] = False,
 ) -> None:
     """What a model is made of: trees, leaves, tests, depth, rank, columns, output, size."""
-    from .machine.summary import summary
+    from .machine.summary import shown, summary
     from .read import load
 
     machine = load(model, trust=trust)
@@ -74,7 +74,7 @@ def inspect(
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in found.items():
-        table.add_row(name, _cell(name, value))
+        table.add_row(name, shown(name, value))
     console.print(table)
 
 
@@ -177,26 +177,6 @@ def verify(
 
 app.command()(predict)
 app.command()(bench)
-
-
-def _cell(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if name == "bytes":
-        return f"{value / 1e6:.2f} MB" if value >= 1e5 else f"{value} bytes"
-    if name in ("depth", "leaves per tree"):
-        low, mean, high = value
-        return f"{low} to {high}, {mean} on average" if low != high else str(low)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:_}".replace("_", " ")
-    if isinstance(value, dict):
-        return ", ".join(f"{n} {k}" for k, n in value.items())
-    if isinstance(value, list):
-        shown = [str(v) for v in value[:12]]
-        return ", ".join(shown) + (f" … ({len(value)})" if len(value) > 12 else "")
-    return str(value)
 
 
 def main() -> None:

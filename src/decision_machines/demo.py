@@ -145,9 +145,9 @@ def _draw(machine: DecisionMachine, folder: Path) -> Path:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    ax = machine.plot_templates(trees=[0])
+    drawn = machine.plot_templates(trees=[0])
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "templates.png"
-    ax.figure.savefig(path, dpi=150)
-    plt.close(ax.figure)
+    drawn.figure_.savefig(path, dpi=150)
+    plt.close(drawn.figure_)
     return path

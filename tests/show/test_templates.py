@@ -14,19 +14,20 @@ import decision_machines as dm
 
 
 def test_the_picture_is_the_matrix():
-    ax = dm.figure_one().plot_templates()
-    drawn = np.asarray(ax.images[0].get_array())
-    assert np.array_equal(drawn, dm.figure_one().B.toarray())
-    plt.close(ax.figure)
+    drawn = dm.figure_one().plot_templates()
+    assert np.array_equal(np.asarray(drawn.ax_.images[0].get_array()), dm.figure_one().B.toarray())
+    plt.close(drawn.figure_)
 
 
 def test_chosen_trees_are_drawn_on_given_axes():
     one = dm.figure_one()
     both = dm.direct_sum([one, one, one])
-    _, ax = plt.subplots()
-    assert both.plot_templates(ax, trees=[1]) is ax
+    figure, ax = plt.subplots()
+    drawn = both.plot_templates(ax, trees=[1])
+    assert drawn.ax_ is ax
+    assert drawn.figure_ is figure
     assert ax.images[0].get_array().shape == (6, 5)
-    plt.close(ax.figure)
+    plt.close(figure)
 
 
 def test_more_than_a_picture_can_hold_is_refused():

@@ -635,9 +635,33 @@ class DecisionMachine(Part):
             seed=seed,
         )
 
+    # ------------------------------------------------------------------ pictures
+
+    def plot_tree(self, ax=None, *, tree: int | None = None, x=None, X=None):
+        """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
+
+        Returns a display, as do all pictures: `ax_` and `figure_` are matplotlib's.
+        """
+        return _room("show").plot_tree(self, ax, tree=tree, x=x, X=X)
+
     def plot_templates(self, ax=None, *, trees=None):
-        """Draw the template matrix B (extra `plot`); returns the matplotlib axes."""
+        """Draw the template matrix B (extra `plot`)."""
         return _room("show").plot_templates(self, ax, trees=trees)
+
+    def plot_attention(
+        self, X, ax=None, *, tau: float | None = None, form="soft_tree", tree: int | None = None
+    ):
+        """Draw the weights of rows X over the leaves: the tree's own, or soft ones at τ."""
+        return _room("show").plot_attention(self, X, ax, tau=tau, form=form, tree=tree)
+
+    def plot_boundary(self, X, ax=None, *, features=(0, 1), y=None, at=None, resolution: int = 200):
+        """Draw the answers over two features, the others held at the row `at` or at medians."""
+        return _room("show").plot_boundary(
+            self, X, ax, features=features, y=y, at=at, resolution=resolution
+        )
+
+    def _repr_html_(self) -> str:
+        return _room("show").repr_html(self)
 
 
 @functools.cache

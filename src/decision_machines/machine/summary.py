@@ -93,3 +93,24 @@ def _sum(machine: DecisionMachine) -> str:
     if output.scale != 1:
         words.append(f"times {output.scale:g}")
     return ", ".join(words)
+
+
+def shown(name: str, value: Any) -> str:
+    """An entry of the summary as people read it."""
+    if value is None:
+        return "–"
+    if name == "bytes":
+        return f"{value / 1e6:.2f} MB" if value >= 1e5 else f"{value} bytes"
+    if name in ("depth", "leaves per tree"):
+        low, mean, high = value
+        return f"{low} to {high}, {mean} on average" if low != high else str(low)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:_}".replace("_", " ")
+    if isinstance(value, dict):
+        return ", ".join(f"{n} {k}" for k, n in value.items())
+    if isinstance(value, list):
+        shown = [str(v) for v in value[:12]]
+        return ", ".join(shown) + (f" … ({len(value)})" if len(value) > 12 else "")
+    return str(value)
