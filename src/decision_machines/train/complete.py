@@ -34,72 +34,91 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 BETAS = (0.9, 0.99)
-"""Adam's memory: the second moment is shorter than usual, for losses that sharpen as slopes grow."""
+"""Adam's memory; the second is shorter than usual, for losses that sharpen as slopes grow."""
 
 
-class LeafWeights(torch.autograd.Function):
-    """Products of gates along every path, forwards and backwards level by level.
+class Weigh(torch.autograd.Function):
+    """From rows to weights over leaves, forwards and backwards level by level.
 
     Paper: Eq. `soft`. With E the gradient at the leaves, averaged upwards by the gates, the
     gradient of a test's q is P (E_right - E_left) g (1 - g): no gate is divided by, and nothing
     is formed that is larger than the weights of all nodes.
+
+    `space` holds the large arrays from one step to the next: fresh memory for each of them, given
+    back and asked for again by every step, took longer than the arithmetic.
     """
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, straight_through: bool) -> Tensor:
-        R, J, m = q.shape
-        g = q.sigmoid()
-        gates = (q > 0).to(q.dtype) if straight_through else g
-        nodes = q.new_empty((R, 2 * J + 1, m))
-        nodes[:, 0] = 1.0
-        first = 0
-        while first < J:
-            width = first + 1
-            P = nodes[:, first : first + width]
-            below = nodes[:, first + width : first + 3 * width].view(R, width, 2, m)
-            torch.mul(P, gates[:, first : first + width], out=below[:, :, 1])
-            torch.sub(P, below[:, :, 1], out=below[:, :, 0])
-            first += width
-        ctx.save_for_backward(g, gates, nodes)
+    def forward(
+        ctx: Any, W: Tensor, t: Tensor, X: Tensor, beta: Tensor, is_hard: bool, space: Space
+    ) -> Tensor:
+        R, J, n = W.shape
+        m = len(X)
+        q = space.take("q", (R * J, m), W)
+        torch.addmm(t.reshape(R * J, 1), W.reshape(R * J, n), X.t(), beta=-1, out=q)
+        q = q.view(R, J, m)
+        nodes = weigh_nodes(q.mul_(beta), is_hard, space)
+        ctx.save_for_backward(W, X, beta)
+        ctx.space, ctx.is_hard, ctx.q, ctx.nodes = space, is_hard, q, nodes
         return nodes[:, J:]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, E: Tensor) -> tuple[Tensor, None]:
-        g, gates, nodes = ctx.saved_tensors
-        R, J, m = g.shape
-        dq = g - g * g
-        width = (J + 1) // 2
-        while width:
-            first = width - 1
-            pair = E.reshape(R, width, 2, m)
-            span = slice(first, first + width)
-            difference = pair[:, :, 1] - pair[:, :, 0]
-            E = torch.addcmul(pair[:, :, 0], gates[:, span], difference)
-            dq[:, span] *= difference.mul_(nodes[:, span])
-            width //= 2
-        return dq, None
+    def backward(ctx: Any, E: Tensor) -> tuple[Any, ...]:
+        W, X, beta = ctx.saved_tensors
+        R, J, n = W.shape
+        dq = weigh_back(E, ctx.q, ctx.nodes, ctx.is_hard, ctx.space).mul_(beta)
+        dW = (dq.view(R * J, len(X)) @ X).view(R, J, n)
+        return dW, -dq.sum(-1), None, None, None, None
 
 
-def leaf_weights(
-    q: Float[Tensor, "R J m"], straight_through: bool = False
-) -> Float[Tensor, "R L m"]:
-    """The weight of every leaf of complete trees, whose tests send a row right with σ(q).
+class Space:
+    """Arrays that are used again by the next step of the same shape."""
 
-    Parameters
-    ----------
-    q
-        Tests in level order, J = L - 1 of them.
-    straight_through
-        Whether rows go one way only, right where q > 0, and gradients come through σ's slope.
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, tuple[int, ...]], Tensor] = {}
 
-    Examples
-    --------
-    >>> q = torch.tensor([[[0.0], [100.0], [-100.0]]])
-    >>> leaf_weights(q)[0, :, 0]
-    tensor([0.0000, 0.5000, 0.5000, 0.0000])
-    """
-    return LeafWeights.apply(q, straight_through)
+    def take(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        found = self.kept.get((name, shape))
+        if found is None or found.dtype != like.dtype:
+            found = self.kept[name, shape] = like.new_empty(shape)
+        return found
+
+
+def weigh_nodes(q: Tensor, is_hard: bool, space: Space) -> Float[Tensor, "R J+L m"]:
+    """The weight of every node, in level order, the leaves last; q becomes the gates."""
+    R, J, m = q.shape
+    gates = (q > 0).to(q.dtype) if is_hard else q.sigmoid_()
+    nodes = space.take("nodes", (R, 2 * J + 1, m), q)
+    nodes[:, 0] = 1.0
+    width = 1
+    while width <= J:
+        first = width - 1
+        P = nodes[:, first : first + width]
+        below = nodes[:, first + width : first + 3 * width].view(R, width, 2, m)
+        torch.mul(P, gates[:, first : first + width], out=below[:, :, 1])
+        torch.sub(P, below[:, :, 1], out=below[:, :, 0])
+        width *= 2
+    return nodes
+
+
+def weigh_back(E: Tensor, q: Tensor, nodes: Tensor, is_hard: bool, space: Space) -> Tensor:
+    """The gradient of q from that of the leaves' weights."""
+    R, J, m = q.shape
+    g = q.sigmoid() if is_hard else q
+    gates = (q > 0).to(q.dtype) if is_hard else q
+    dq = torch.mul(g, 1 - g, out=space.take("dq", (R, J, m), q))
+    width = (J + 1) // 2
+    while width:
+        span = slice(width - 1, 2 * width - 1)
+        pair = E.reshape(R, width, 2, m)
+        difference = space.take("difference", (R, width, m), q)
+        torch.sub(pair[:, :, 1], pair[:, :, 0], out=difference)
+        E = space.take("E", (R, width, m), q)
+        torch.addcmul(pair[:, :, 0], gates[:, span], difference, out=E)
+        dq[:, span] *= difference.mul_(nodes[:, span])
+        width //= 2
+    return dq
 
 
 class CompleteTrees:
@@ -148,20 +167,33 @@ class CompleteTrees:
         self.W = W.requires_grad_()
         self.t = (t * length[:, :, 0]).requires_grad_()
 
-    def queries(self, X: Float[Tensor, "m n"], beta: Any = 1.0) -> Float[Tensor, "R J m"]:
-        """q = β (W x - t); β is a number or one for each tree."""
+    @torch.no_grad()
+    def queries(self, X: Float[Tensor, "m n"]) -> Float[Tensor, "R J m"]:
+        """q = W x - t, without its slope."""
         R, J, n = self.W.shape
-        q = torch.addmm(-self.t.reshape(R * J, 1), self.W.reshape(R * J, n), X.t())
-        q = q.view(R, J, len(X))
-        if isinstance(beta, torch.Tensor):
-            return q * beta.reshape(-1, 1, 1)
-        return q if beta == 1.0 else q * beta
+        q = torch.addmm(self.t.reshape(R * J, 1), self.W.reshape(R * J, n), X.t(), beta=-1)
+        return q.view(R, J, len(X))
 
     def weights(
-        self, X: Float[Tensor, "m n"], beta: Any = 1.0, straight_through: bool = False
+        self,
+        X: Float[Tensor, "m n"],
+        beta: float | Tensor = 1.0,
+        straight_through: bool = False,
+        space: Space | None = None,
     ) -> Float[Tensor, "R L m"]:
-        """The weights over leaves."""
-        return leaf_weights(self.queries(X, beta), straight_through)
+        """The weights over leaves, each row's summing to 1, with gradients to W and t.
+
+        Parameters
+        ----------
+        beta
+            Slope of the tests: a number, or one for each tree.
+        straight_through
+            Whether rows go one way only, right where q > 0, and gradients come through σ's slope.
+        space
+            Arrays to write to; what an earlier call wrote there is lost.
+        """
+        slopes = each(beta, self.n_restarts, self.dtype)[:, None, None]
+        return Weigh.apply(self.W, self.t, X, slopes, straight_through, space or Space())
 
     @torch.no_grad()
     def exit_leaves(self, X: Float[Tensor, "m n"]) -> Int[Tensor, "R m"]:
@@ -198,7 +230,8 @@ def train_complete(
     ----------
     loss
         loss(p, rows) gives one loss for each tree, (R,); p (R, L, m) are the weights over leaves of
-        the rows X[rows]. `rows` is an index tensor, or slice(None) where a step takes all rows.
+        the rows X[rows], in memory that the next step writes over. `rows` is an index tensor, or
+        slice(None) where a step takes all rows.
     leaf_parameters
         Tensors that the loss uses, with the trees as first dimension. They are neither decayed nor
         normalised; add penalties to the loss.
@@ -229,13 +262,13 @@ def train_complete(
     batches = Batches(len(X), batch_size, made)
     is_decayed, is_l1 = bool((decays > 0).any()), bool((l1s > 0).any())
     is_normalised = bool(trees.is_normalised.any())
-    beta = log_from.exp()
+    beta, space = log_from.exp(), Space()
     for step in range(n_steps):
         share = step / n_steps
         grown = min(1.0, max(0.0, (share - grow[0]) / max(grow[1] - grow[0], 1e-9)))
         beta = (log_from + grown * (log_to - log_from)).exp()
         rows = batches.next()
-        p = trees.weights(X[rows], beta, straight_through)
+        p = trees.weights(X[rows], beta, straight_through, space)
         losses = loss(p, rows)
         gradients = torch.autograd.grad(losses.sum(), parameters)
         now = 0.5 * (1.0 + math.cos(math.pi * share))
