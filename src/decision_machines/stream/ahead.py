@@ -1,13 +1,15 @@
-"""An iterator that runs ahead in a thread of its own."""
+"""Iterators that run ahead, in one thread or in several."""
 
 from __future__ import annotations
 
 import queue
 import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def ahead(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
@@ -52,3 +54,26 @@ def ahead(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
     finally:
         stop.set()
         thread.join()
+
+
+def mapped(work: Callable[[Any], Any], items: Iterable[Any], workers: int) -> Iterator[Any]:
+    """work(item) for each item, in their order, several at once.
+
+    At most `workers` + 1 items are in work or waiting to be taken. An error in one of them is
+    raised when its turn comes, after the results before it.
+    """
+    if workers == 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future] = deque()
+    with ThreadPoolExecutor(workers, "decision-machines mapped") as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

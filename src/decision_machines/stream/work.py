@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
-from .ahead import ahead
+from ..run.native import cpu_count
+from .ahead import ahead, mapped
 from .answers import Answers, arrow
 from .batches import open_part
 from .features import feature_columns
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..machine import DecisionMachine
+    from .batches import Batch
     from .parts import Part
 
 ROWS_AT_ONCE = 65536
 BYTES_AT_ONCE = 1 << 24
+MOST_WORKERS = 4
+"""Batches scored at once: threads that share a batch wait for each other at its end."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +87,14 @@ class Scorer:
         task = self.task
         return feature_columns(self.machine.columns, names, keep=task.keep, chosen=task.columns)
 
-    def score(self, batch: Any, schema: Any = None) -> Any:
+    def score(self, batch: Any, schema: Any = None, n_threads: int | None = None) -> Any:
         """The answers to a record batch."""
         pyarrow = arrow()
         found = self.features(batch.schema.names)
         names = self.machine.columns.names or found
         columns = [batch.column(batch.schema.get_field_index(name)) for name in found]
         table = pyarrow.Table.from_arrays(columns, names=_distinct(names))
-        answers = self.answers.columns(table, self.task.n_threads)
+        answers = self.answers.columns(table, n_threads or self.task.n_threads)
         kept = [batch.column(batch.schema.get_field_index(name)) for name in self.task.keep]
         schema = self.schema(batch.schema) if schema is None else schema
         return pyarrow.RecordBatch.from_arrays(
@@ -112,10 +116,14 @@ class Scorer:
             opened = self._open(part)
             schema = self.schema(opened.schema) if schema is None else schema
             names = list(dict.fromkeys([*self.features(opened.schema.names), *self.task.keep]))
-        for batch in ahead(opened.read(names, self.rows_at_once)):
+        threads = self.task.n_threads or cpu_count()
+        workers = min(threads, MOST_WORKERS)
+
+        def answer(batch: Batch) -> tuple[Any, float]:
             with _naming(f"scoring {batch.where}"):
-                answers = self.score(batch.table, schema)
-            yield answers, batch.share
+                return self.score(batch.table, schema, threads // workers), batch.share
+
+        yield from mapped(answer, ahead(opened.read(names, self.rows_at_once)), workers)
 
     def _open(self, part: Part) -> Any:
         task = self.task
