@@ -2,18 +2,32 @@
 
 `certify` proves by probes that a machine and a model route every input alike; `explain_mismatch`
 says why rows differ where they do. `oracles` ask the other libraries for their own answers.
+
+What a machine says of itself: `rules` (paths in words), `boxes` (leaves as boxes), `counterfactual`
+(what would have changed the answer). They rest on `cells`: every feature's values cut into
+cells that no test tells apart, so that what holds for all inputs is a finite question.
 """
 
 from __future__ import annotations
 
+from .boxes import Boxes, boxes
 from .certify import Certificate, Disagreement, certify
+from .counterfactual import Counterfactual, counterfactual
 from .mismatch import Mismatch, MismatchReport, explain_mismatch
+from .rules import DecisionRule, DecisionRules, rules
 
 __all__ = [
+    "Boxes",
     "Certificate",
+    "Counterfactual",
+    "DecisionRule",
+    "DecisionRules",
     "Disagreement",
     "Mismatch",
     "MismatchReport",
+    "boxes",
     "certify",
+    "counterfactual",
     "explain_mismatch",
+    "rules",
 ]

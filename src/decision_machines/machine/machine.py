@@ -637,6 +637,133 @@ class DecisionMachine(Part):
 
     # ------------------------------------------------------------------ pictures
 
+    def decide(self, margins):
+        """What `predict` answers where the margins are these, (m, k): link, then decision.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().decide([[5.0]])
+        array([5.])
+        """
+        margins = np.asarray(margins, self.output.dtype)
+        if margins.ndim != 2 or margins.shape[1] != self.n_outputs:
+            raise InputError(
+                "deciding on margins",
+                f"margins of shape {margins.shape}; the machine has {self.n_outputs} outputs",
+                f"give rows of {self.n_outputs} margins",
+            )
+        return _room("run").decide(self, margins)
+
+    def rules(self, X=None, *, trees=None):
+        """Decision paths as rules that people read: tests merged to intervals and sets.
+
+        Parameters
+        ----------
+        X
+            Rows: then the path of each row through the trees. By default every leaf's path.
+        trees
+            A tree's number, or several; all by default.
+
+        Returns
+        -------
+        DecisionRules
+            A sequence of rules, each with its `conditions`, `value` and `text`, made as they are
+            looked at. Printed by `print` and by rich.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().rules([[2, 1, 2, 2]]))
+        row 0, tree 0:
+          if (x[1] > 1 or missing) and x[3] ≤ 3 then 5
+        """
+        return _room("explain").rules(self, X, trees=trees)
+
+    def boxes(self, trees=None):
+        """The box of every leaf: for each column that its path tests, lower < z ≤ upper, or NaN.
+
+        Exact: a row lies in the boxes of its exit leaves and in no others. Sparse, so that big
+        forests fit; leaves whose tests contradict each other are marked not `reachable`.
+
+        Parameters
+        ----------
+        trees
+            A tree's number, or several; all by default.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> found = dm.figure_one().boxes()
+        >>> found[1]  # leaf v2: column → (lower, upper, whether NaN passes)
+        {0: (-inf, 1.0, False), 1: (2.0, 4.0, False), 3: (-inf, 5.0, False)}
+        >>> found.contains([[2, 1, 2, 2]]).tolist()
+        [[False, False, False, False, True, False]]
+        """
+        return _room("explain").boxes(self, trees)
+
+    def counterfactual(
+        self,
+        x,
+        target=None,
+        *,
+        metric: str = "linf",
+        fixed=(),
+        ranges=None,
+        integers=(),
+        scale=None,
+        missing_distance: float = np.inf,
+        budget: int = 4000,
+    ):
+        """The nearest input with another answer, confirmed by `predict`.
+
+        One tree: exact, over all inputs that the columns' dtype can hold. Forests: an input
+        found, and a certified lower bound on the distance of any; `exact` says whether they meet.
+
+        Parameters
+        ----------
+        x
+            One input: a vector, or one row of what `predict` takes.
+        target
+            None for any other answer, a label, or (low, high) for a machine that predicts values.
+        metric
+            "linf": the largest change of a feature. "count": the fewest features changed, and
+            among those the smallest largest change.
+        fixed
+            Features, by name or number, that must keep their values.
+        ranges
+            Feature → (low, high) for values that it may change to.
+        integers
+            Features that may change to whole numbers only.
+        scale
+            What counts as 1 in each feature: one number, one each, or feature → number. A change
+            of a categorical feature counts 1 over its scale, whatever the categories.
+        missing_distance
+            What it counts when a number becomes missing or the reverse; by default never done.
+        budget
+            How many boxes of inputs the search in a forest may look at, about.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().counterfactual([2, 1, 2, 2]))
+        5.0 → 1.0 if
+          x[1]: 2 → 1
+        distance 1, 1 feature changed, proven nearest
+        """
+        return _room("explain").counterfactual(
+            self,
+            x,
+            target,
+            metric=metric,
+            fixed=fixed,
+            ranges=ranges,
+            integers=integers,
+            scale=scale,
+            missing_distance=missing_distance,
+            budget=budget,
+        )
+
     def plot_tree(self, ax=None, *, tree: int | None = None, x=None, X=None):
         """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
 
