@@ -771,6 +771,36 @@ class DecisionMachine(Part):
         """
         return _room("show").plot_tree(self, ax, tree=tree, x=x, X=X)
 
+    def explore(
+        self,
+        path,
+        X=None,
+        y=None,
+        *,
+        open: bool = False,
+        title: str | None = None,
+        max_rows: int = 1000,
+    ):
+        """Write one HTML page in which the machine can be explored; returns its path.
+
+        The page needs no server and no network. It draws each tree beside its S, t, B and V,
+        computes in the machine's own arithmetic while x is moved, and shows what would change the
+        answer.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        X, y
+            Rows to choose from, and what is known of them; of more than `max_rows`, as many are
+            kept, evenly spread, and the page says so.
+        open
+            Whether to show the page in the browser.
+        title
+            The heading; by default what the machine was read from.
+        """
+        return _room("show").explore(self, path, X, y, open=open, title=title, max_rows=max_rows)
+
     def plot_templates(self, ax=None, *, trees=None):
         """Draw the template matrix B (extra `plot`)."""
         return _room("show").plot_templates(self, ax, trees=trees)

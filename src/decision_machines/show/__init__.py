@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .attention import AttentionDisplay
 from .boundary import BoundaryDisplay
 from .curves import LearningCurveDisplay
+from .explore import explore
 from .html import repr_html
 from .templates import TemplatesDisplay
 from .tree import TreeDisplay
@@ -23,6 +24,7 @@ __all__ = [
     "LearningCurveDisplay",
     "TemplatesDisplay",
     "TreeDisplay",
+    "explore",
     "plot_attention",
     "plot_boundary",
     "plot_learning_curve",

@@ -1,0 +1,95 @@
+"""The explorer page: a machine, its matrices and its arithmetic in one HTML file.
+
+The sources are in `page/`: a skeleton, a style sheet and ES modules. Here they become one file that
+loads nothing: modules are joined into one script, which the page's own security policy names by its
+hash, and the machine lies beside it as JSON. No text of a model is ever read as HTML or as code.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import webbrowser
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .page_data import page_data
+
+if TYPE_CHECKING:
+    from ..machine import DecisionMachine
+
+MODULES = (
+    *("numbers", "machine", "columns", "evaluate", "links", "decisions", "soften", "nearest"),
+    *("words", "drawn", "svg", "tree_view", "matrix_view", "inputs", "forest", "answer"),
+    *("change", "app"),
+)
+"""The page's modules, each after those that it imports."""
+IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
+EXPORT = re.compile(r"^export ", re.MULTILINE)
+
+
+def explore(
+    machine: DecisionMachine,
+    path: str | Path,
+    X: Any = None,
+    y: Any = None,
+    *,
+    open: bool = False,
+    title: str | None = None,
+    max_rows: int = 1000,
+) -> Path:
+    """Write the explorer page of a machine; see `DecisionMachine.explore`."""
+    text = page(page_data(machine, X, y, title=title, max_rows=max_rows))
+    path = Path(path)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            "writing the explorer page", f"{path} cannot be written ({error})", "name another file"
+        ) from None
+    if open:
+        webbrowser.open(path.resolve().as_uri())
+    return path
+
+
+def page(data: dict[str, Any]) -> str:
+    """The whole page as text."""
+    style, script = _source("style.css"), joined_modules()
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+    parts = {
+        "policy": html.escape(policy),
+        "title": html.escape(data["title"]),
+        "style": style,
+        "data": as_json(data),
+        "script": script,
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _source("page.html"))
+
+
+def joined_modules() -> str:
+    """The modules as one: imports dropped, for all names stand in one scope."""
+    return "\n".join(EXPORT.sub("", IMPORT.sub("", _source(f"{name}.js"))) for name in MODULES)
+
+
+def as_json(data: Any) -> str:
+    """JSON that can stand in a script element: no character of it can end the element."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _source(name: str) -> str:
+    text = resources.files(__package__).joinpath("page", name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

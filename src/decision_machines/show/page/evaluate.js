@@ -1,0 +1,134 @@
+// The machine's arithmetic: h = sgn(S z − t), exit leaves, p = B̄ h, and the sum in its own dtype.
+
+import { rounding } from "./numbers.js";
+import { shapeOf } from "./machine.js";
+import { castFeatures, readColumns } from "./columns.js";
+
+/** (S z)_j: the column that a test reads, or the weighted sum of an oblique test, term by term. */
+export function selected(machine, z, test) {
+  if (machine.selection) return z[machine.selection[test]];
+  const { start, column, weight } = machine.S;
+  const round = rounding(machine.single);
+  let total = 0;
+  for (let i = start[test]; i < start[test + 1]; i += 1) {
+    total = round(total + round(z[column[i]] * weight[i]));
+  }
+  return total;
+}
+
+/** h_j: −1 (left) where (S z)_j ≤ t_j, else +1; the test's missing answer where it is NaN. */
+export function answerOf(machine, z, test) {
+  const q = selected(machine, z, test);
+  if (Number.isNaN(q)) return machine.missing[test];
+  return q <= machine.t[test] ? -1 : 1;
+}
+
+/** The leaf where z leaves a tree, counted from 0 within the tree. */
+export function exitLeaf(machine, z, tree) {
+  const start = machine.testStart[tree];
+  if (machine.testStart[tree + 1] === start) return 0;
+  let node = 0;
+  while (node >= 0) {
+    const test = start + node;
+    node = machine.children[2 * test + (answerOf(machine, z, test) < 0 ? 0 : 1)];
+  }
+  return ~node;
+}
+
+/** h of one tree. */
+export function testResults(machine, z, tree) {
+  const { test, nTests } = shapeOf(machine, tree);
+  return Int8Array.from({ length: nTests }, (_, j) => answerOf(machine, z, test + j));
+}
+
+/** B h of one tree in whole numbers: agreements less disagreements on each leaf's path. */
+export function agreements(machine, h, tree) {
+  const shape = shapeOf(machine, tree);
+  const above = new Int32Array(shape.nTests);
+  const found = new Int32Array(shape.nLeaves);
+  for (let j = 0; j < shape.nTests; j += 1) {
+    const up = shape.parent[j];
+    if (up >= 0) above[j] = above[up] + shape.side[j] * h[up];
+  }
+  for (let i = 0; i < shape.nLeaves; i += 1) {
+    const up = shape.leafParent[i];
+    if (up >= 0) found[i] = above[up] + shape.leafSide[i] * h[up];
+  }
+  return found;
+}
+
+/** p = B̄ h: whole numbers first, divided once. The one leaf of a tree without tests has 1. */
+export function similarities(machine, h, tree) {
+  const { leafDepth } = shapeOf(machine, tree);
+  return Float64Array.from(agreements(machine, h, tree), (n, i) => (leafDepth[i] ? n / leafDepth[i] : 1));
+}
+
+/** One value of a leaf (counted over all trees): a constant, or its linear function of x. */
+export function leafValue(machine, cast, leaf, column) {
+  const at = leaf * machine.width + column;
+  const { linear } = machine;
+  if (!linear) return machine.V[at];
+  const round = rounding(linear.single);
+  let total = linear.intercept[at];
+  for (let i = linear.start[leaf]; i < linear.start[leaf + 1]; i += 1) {
+    const value = cast[linear.feature[i]];
+    if (Number.isNaN(value)) return round(machine.V[at]);
+    total = round(total + round(linear.coefficient[i * machine.width + column] * round(value)));
+  }
+  return total;
+}
+
+/** What follows the sum over trees: division, scale, base. */
+export function finish(output, total) {
+  const round = rounding(output.single);
+  const baseLast = !(output.aggregate === "sum" && output.base_first);
+  return total.map((value, o) => {
+    let found = value;
+    if (output.divisor !== 1) found = round(found / round(output.divisor));
+    if (output.scale !== 1) found = round(found * round(output.scale));
+    return baseLast ? round(found + output.base[o]) : found;
+  });
+}
+
+/** The k margins of a row whose exit leaves are known, added tree after tree. */
+export function margins(machine, cast, exits) {
+  const { output, width, feeds, nTrees } = machine;
+  if (output.aggregate === "median") return [weightedMedian(machine, cast, exits)];
+  const round = rounding(output.single);
+  const isSum = output.aggregate === "sum";
+  const start = { sum: 0, min: Infinity, max: -Infinity }[nTrees ? output.aggregate : "sum"];
+  const total = Array.from({ length: output.k }, (_, o) =>
+    isSum && output.base_first ? output.base[o] : start,
+  );
+  const join = { sum: (a, b) => round(a + b), min: Math.min, max: Math.max }[output.aggregate];
+  for (let tree = 0; tree < nTrees; tree += 1) {
+    const leaf = machine.testStart[tree] + tree + exits[tree];
+    for (let c = 0; c < width; c += 1) {
+      const o = feeds[tree] < 0 ? c : feeds[tree];
+      total[o] = join(total[o], round(leafValue(machine, cast, leaf, c)));
+    }
+  }
+  return finish(output, total);
+}
+
+/** The lowest value that half of the weight does not exceed. */
+function weightedMedian(machine, cast, exits) {
+  if (!machine.nTrees) return 0;
+  const values = Array.from(exits, (leaf, tree) =>
+    leafValue(machine, cast, machine.testStart[tree] + tree + leaf, 0),
+  );
+  const order = values.map((_, i) => i).sort((a, b) => values[a] - values[b] || a - b);
+  const shares = [];
+  let share = 0;
+  for (const i of order) shares.push((share += machine.output.weights ? machine.output.weights[i] : 1));
+  const found = values[order[Math.max(0, shares.findIndex((s) => s >= 0.5 * share))]];
+  return rounding(machine.output.single)(found);
+}
+
+/** Everything of one row: x as cast, z, the exit leaf of every tree, and the margins. */
+export function evaluate(machine, x) {
+  const cast = castFeatures(machine, x);
+  const z = readColumns(machine, cast);
+  const exits = Int32Array.from({ length: machine.nTrees }, (_, tree) => exitLeaf(machine, z, tree));
+  return { cast, z, exits, margin: margins(machine, cast, exits) };
+}

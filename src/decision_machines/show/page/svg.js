@@ -1,0 +1,29 @@
+// Elements, made one by one: text only ever enters the page as text.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function build(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null));
+  return element;
+}
+
+/** An SVG element. */
+export const svg = (name, attributes = {}, ...children) =>
+  build(document.createElementNS(SVG, name), attributes, children);
+
+/** An HTML element. */
+export const html = (name, attributes = {}, ...children) =>
+  build(document.createElement(name), attributes, children);
+
+export const byId = (id) => document.getElementById(id);
+
+/** Text cut to a number of characters, not inside an emoji or a letter with its accents. */
+export function cut(text, most) {
+  const letters = Intl.Segmenter
+    ? Array.from(new Intl.Segmenter().segment(text), (part) => part.segment)
+    : Array.from(text);
+  return letters.length <= most ? text : `${letters.slice(0, Math.max(1, most - 1)).join("")}…`;
+}

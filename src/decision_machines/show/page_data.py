@@ -1,0 +1,255 @@
+"""What the explorer page knows of a machine, ready for JSON: arrays as base64, all else as text."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..machine import Rule
+from ..machine.schema import number_to_json
+from ..machine.trees import ranges
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from ..machine import DecisionMachine
+
+DOING = "making the explorer page"
+MOST_LEAVES = 2_000_000
+"""More would be a page of hundreds of megabytes, which browsers do not open well."""
+CHECKED_ROWS = 32
+"""Rows whose answers are written into the page, for the page to check itself against."""
+
+
+def page_data(
+    machine: DecisionMachine, X: Any, y: Any, *, title: str | None, max_rows: int
+) -> dict[str, Any]:
+    """The machine, up to `max_rows` rows of X, and what Python answers on a few rows."""
+    if machine.n_leaves > MOST_LEAVES:
+        raise InputError(
+            DOING,
+            f"{machine.n_leaves} leaves; a page can hold {MOST_LEAVES}",
+            "explore one tree, machine.tree(i), or some of them, machine.mask(others)",
+        )
+    if not isinstance(max_rows, (int, np.integer)) or max_rows < 1:
+        raise InputError(DOING, f"max_rows={max_rows!r}", "use a whole number from 1")
+    if X is None and y is not None:
+        raise InputError(DOING, "y without X", "give the rows X that y belongs to")
+    rows = None if X is None else machine.features(X)
+    spans = feature_spans(machine, rows)
+    checked = _rows_to_check(machine, rows, spans)
+    numbers = as_read(machine)
+    return {
+        "title": title or machine.source or "Decision machine",
+        "machine": _machine(machine),
+        "spans": packed(spans),
+        "rows": None if rows is None else _rows(rows, y, max_rows),
+        "check": {
+            "x": packed(checked),
+            "leaves": packed(numbers.apply(checked, n_threads=1)),
+            "margin": packed(numbers.margin(checked, n_threads=1)),
+            "response": packed(numbers.response(checked, n_threads=1)),
+        },
+    }
+
+
+def as_read(machine: DecisionMachine) -> DecisionMachine:
+    """The machine for rows that `features` has read already: labels are codes."""
+    return replace(machine, columns=replace(machine.columns, encodes_arrays=False))
+
+
+def packed(array: np.ndarray) -> dict[str, Any]:
+    """An array as base64 of little endian, whole numbers in as few bytes as hold them."""
+    array = np.asarray(array)
+    if array.dtype.kind in "iub":
+        low, high = int(array.min(initial=0)), int(array.max(initial=0))
+        small = next(
+            (d for d in ("i1", "i2", "i4") if np.iinfo(d).min <= low and high <= np.iinfo(d).max),
+            "f8",  # a category may need more; JavaScript's numbers hold it
+        )
+        array = array.astype(small)
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return {
+        "type": array.dtype.str[1:],
+        "shape": list(array.shape),
+        "base64": base64.b64encode(array.tobytes()).decode("ascii"),
+    }
+
+
+def _machine(machine: DecisionMachine) -> dict[str, Any]:
+    columns, trees = machine.columns, machine.trees
+    test_tree, leaf_start = trees.of_test, trees.leaf_start
+    first_test = trees.test_start[test_tree][:, None]
+    first_leaf = leaf_start[test_tree][:, None]
+    is_test = machine.children >= 0
+    # Counted within the tree, children of small trees fit in a byte.
+    children = np.where(is_test, machine.children - first_test, machine.children + first_leaf)
+    S = machine.S if machine.is_oblique else None
+    sets, linear, labels = columns.sets, machine.linear, feature_labels(machine)
+    return {
+        "source": machine.source,
+        "names": [
+            columns.names[i] if columns.names is not None else f"x[{i}]"
+            for i in range(columns.n_features)
+        ],
+        "labels": {str(feature): [_text(v) for v in found] for feature, found in labels.items()},
+        "columns": {
+            "dtype": columns.dtype.name,
+            "feature": packed(columns.feature),
+            "rule": packed(columns.rule),
+            "missing_value": number_to_json(columns.missing_value),
+        },
+        "sets": None
+        if sets is None
+        else {
+            "start": packed(sets.start),
+            "members": packed(sets.members),
+            "answer": packed(sets.answer),
+            "outside": packed(sets.outside),
+            "negative_fractions": sets.negative_fractions,
+            "whole": sets.whole,
+        },
+        "selection": packed(machine.selection) if S is None else None,
+        "S": None
+        if S is None
+        else {
+            "start": packed(S.indptr),
+            "column": packed(S.indices),
+            "weight": packed(S.data),
+        },
+        "t": packed(machine.t),
+        "missing": packed(machine.missing),
+        "children": packed(children),
+        "test_start": packed(trees.test_start),
+        "feeds": packed(trees.feeds),
+        "leaf_ids": None if trees.leaf_ids is None else packed(trees.leaf_ids),
+        "V": packed(machine.V),
+        "linear": None
+        if linear is None
+        else {
+            "intercept": packed(linear.intercept),
+            "start": packed(linear.start),
+            "feature": packed(linear.feature),
+            "coefficient": packed(linear.coefficient),
+        },
+        "output": _output(machine),
+    }
+
+
+def _output(machine: DecisionMachine) -> dict[str, Any]:
+    output = machine.output
+    return {
+        "base": packed(output.base),
+        "dtype": output.dtype.name,
+        "base_first": output.base_first,
+        "divisor": output.divisor,
+        "scale": output.scale,
+        "aggregate": output.aggregate,
+        "weights": None if output.weights is None else packed(output.weights),
+        "link": output.link,
+        "link_params": [number_to_json(v) for v in output.link_params],
+        "decision": output.decision,
+        "decision_params": [number_to_json(v) for v in output.decision_params],
+        "classes": None
+        if output.classes is None
+        else [[_text(v) for v in labels.tolist()] for labels in output.classes],
+        "groups": list(output.groups),
+    }
+
+
+def _text(label: Any) -> str:
+    return label if isinstance(label, str) else str(label)
+
+
+def feature_labels(machine: DecisionMachine) -> dict[int, tuple]:
+    """The labels of each feature that is given as labels.
+
+    LightGBM keeps labels by the order of the categorical columns alone; which features these are is
+    known where tests ask for as many features by category as there are lists of labels.
+    """
+    columns = machine.columns
+    if columns.table_categories is None:
+        return dict(columns.categories)
+    asked = np.unique(columns.feature[columns.rule == Rule.MEMBER]).tolist()
+    if len(asked) != len(columns.table_categories):
+        return {}
+    return dict(zip(asked, columns.table_categories, strict=True))
+
+
+def feature_spans(
+    machine: DecisionMachine, rows: Float[np.ndarray, "m n"] | None
+) -> Float[np.ndarray, "n 2"]:
+    """Where the slider of each feature begins and ends: around its thresholds and its data."""
+    feature, t = _thresholds(machine)
+    spans = np.empty((machine.n_features, 2))
+    order = np.argsort(feature, kind="stable")
+    start = np.searchsorted(feature[order], np.arange(machine.n_features + 1))
+    for i in range(machine.n_features):
+        found = t[order[start[i] : start[i + 1]]]
+        if rows is not None:
+            found = np.concatenate([found, rows[:, i].astype(np.float64)])
+        found = found[np.isfinite(found) & (np.abs(found) < 1e300)]
+        low, high = (found.min(), found.max()) if len(found) else (0.0, 1.0)
+        room = 0.0 if rows is not None and high > low else 0.25 * (high - low)
+        room = room or (0.0 if high > low else max(1.0, abs(low)))
+        spans[i] = low - room, high + room
+    columns, sets = machine.columns, machine.columns.sets
+    member = np.flatnonzero(columns.rule == Rule.MEMBER)
+    if sets is not None:
+        for i in np.unique(columns.feature[member]):
+            own = np.flatnonzero(columns.feature[member] == i)
+            members = sets.members[ranges(sets.start, own)]
+            spans[i] = 0, max(members.max(initial=1) + 1, spans[i, 1])
+    return spans
+
+
+def _thresholds(machine: DecisionMachine) -> tuple[np.ndarray, np.ndarray]:
+    """Every test's feature and threshold; of an oblique test, where it cuts each axis."""
+    columns = machine.columns
+    if not machine.is_oblique:
+        is_value = columns.rule[machine.selection] != Rule.MEMBER
+        return (
+            columns.feature[machine.selection][is_value],
+            machine.t.astype(np.float64)[is_value],
+        )
+    S = machine.S.tocoo()
+    cuts = machine.t.astype(np.float64)[S.row] / np.where(S.data == 0, np.nan, S.data)
+    small = np.abs(cuts) <= np.nanpercentile(np.abs(cuts), 90) if len(cuts) else cuts > 0
+    return columns.feature[S.col][small], cuts[small]
+
+
+def _rows(rows: np.ndarray, y: Any, max_rows: int) -> dict[str, Any]:
+    """Rows spread evenly over all of them, where they are too many."""
+    n = len(rows)
+    if not n:
+        raise InputError(DOING, "X has no rows", "give at least one row, or leave X out")
+    kept = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
+    actual = None
+    if y is not None:
+        y = y.to_list() if hasattr(y, "to_list") else np.asarray(y).tolist()
+        if len(y) != n:
+            raise InputError(DOING, f"{len(y)} entries of y for {n} rows of X", "give one for each")
+        actual = [_text(y[i]) for i in kept]
+    return {"x": packed(rows[kept]), "number": packed(kept), "of": n, "y": actual}
+
+
+def _rows_to_check(
+    machine: DecisionMachine, rows: np.ndarray | None, spans: np.ndarray
+) -> Float[np.ndarray, "m n"]:
+    """The first rows, and as many drawn from the spans, thresholds and NaN among them."""
+    rng = np.random.default_rng(0)
+    n = machine.n_features
+    drawn = rng.uniform(spans[:, 0], spans[:, 1], (CHECKED_ROWS, n))
+    feature, t = _thresholds(machine)
+    if len(t):
+        for row in drawn:
+            at = rng.integers(len(t), size=max(1, n // 4))
+            row[feature[at]] = t[at]
+    drawn[rng.random(drawn.shape) < 0.05] = np.nan
+    with np.errstate(over="ignore"):
+        drawn = drawn.astype(machine.columns.dtype)
+    return drawn if rows is None else np.concatenate([rows[:CHECKED_ROWS], drawn])
