@@ -12,6 +12,8 @@ array([5.])
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from . import stream
 from .errors import (
     DecisionMachinesError,
@@ -73,3 +75,25 @@ __all__ = [
     "stream",
     "tree_of_templates",
 ]
+
+if TYPE_CHECKING:
+    from .train.tune import tune as tune
+
+
+def __getattr__(name: str) -> Any:
+    """`tune` on first use: it needs torch, which importing this package does not."""
+    if name != "tune":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from .train.tune import tune
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingLibraryError(
+            "tuning a machine", "torch is not installed", "pip install 'decision-machines[torch]'"
+        ) from None
+    return tune
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "tune"])

@@ -1,0 +1,372 @@
+"""`tune`: a trained machine that goes on learning, end to end, and is hard again afterwards."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ..errors import InputError, UnsupportedModelError
+from ..machine import DecisionMachine
+from . import checkpoints, distributed
+from .descent import Setting, judge, soft_margin
+from .objectives import objective_for
+from .rows import read_parts
+from .search import SOURCE, Choice, Search
+from .tuned import Report, Start, Tuned
+from .watch import Watch
+from .widths import measure
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+DOING = "tuning a machine"
+SETTINGS = (
+    Setting(0.1, 0.02, 0.02, 0.01),
+    Setting(0.3, 0.02, 0.02, 0.01),
+    Setting(0.5, 0.02, 0.02, 0.01),
+    Setting(0.1, 0.02, 0.02, 0.002),
+    Setting(0.3, 0.05, 0.05, 0.01),
+)
+"""Tried by default."""
+PARTS = ("t", "slope", "V", "S")
+ROWS_OF_THE_BOUND = 128
+
+
+def tune(
+    machine: DecisionMachine | Any,
+    X: Any,
+    y: Any,
+    *,
+    validation: Any = None,
+    sample_weight: Any = None,
+    group: Any = None,
+    objective: str | Callable | None = None,
+    learn: Sequence[str] = ("t", "slope", "V"),
+    settings: Sequence[Setting] | None = None,
+    epochs: int = 12,
+    patience: int = 4,
+    batch_size: int = 256,
+    refit: bool | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    show: bool | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    resume: bool = False,
+) -> Tuned:
+    """Fine-tune a trained machine end to end: thresholds, slopes and values; then harden it.
+
+    The machine is softened so that it starts near its own predictions, trained by gradients with
+    several settings, and judged on validation rows after every epoch, soft and hardened. The source
+    is a candidate itself: on the validation rows neither what is chosen as soft nor what is chosen
+    as hard is worse than what went in.
+
+    Give validation rows that the source was not trained on. On rows that it knows, its loss is too
+    low to be beaten, and it comes back as it was.
+
+    Parameters
+    ----------
+    machine
+        A machine of any source, or a fitted model that `convert` reads.
+    X, y
+        Rows and targets: labels as the machine gives them, or numbers, (m,) or (m, outputs).
+    validation
+        (X, y), (X, y, weights) or (X, y, weights, group) to judge by; or the share of X to hold out
+        for it; None holds out a fifth.
+    sample_weight
+        A weight for each row.
+    group
+        What is ranked together: an id for each row, or sizes of groups that follow one another.
+        The objective is then "lambdarank" unless another is named.
+    objective
+        None follows the machine's link: "logistic", "softmax", "poisson" …, "squared" where there
+        is none, "brier" where leaves hold probabilities. Or a name, see `objectives.NAMES`, such as
+        "absolute", "huber:2", "quantile:0.9", "gamma", "tweedie:1.5"; or a function of (margin, y),
+        torch tensors, that gives a loss for each row or their mean.
+    learn
+        What is trained, of "t", "slope", "V" and "S": with "S" tests become oblique.
+    settings
+        What is tried, instead of `SETTINGS`.
+    epochs, patience, batch_size
+        Epochs of a setting at most; how many without a better result end it; rows in a step.
+    refit
+        Whether the chosen settings are trained again, as long as they were, on training and
+        validation rows together. By default only where the validation rows were held out of X: rows
+        that you gave are never trained on unasked. The losses in `report.soft` and `report.hard`
+        are those of the choice before the refit, on rows it had not seen. After a refit no unseen
+        rows are left to judge it by; it is kept only where it, too, is no worse than the source on
+        the validation rows, and otherwise the choice itself is returned.
+    seed
+        The same seed, rows and options give the same result.
+    n_threads
+        By default as many as torch uses.
+    show
+        Whether to draw a progress bar; None draws it on a terminal.
+    checkpoint, resume
+        A file to keep the state in, after every epoch; with `resume` a run goes on from it and
+        ends as it would have.
+
+    Returns
+    -------
+    Tuned
+        `machine`, hard; `soft`, a torch module; `report`; `history`. A `KeyboardInterrupt` gives
+        the best so far.
+
+    Notes
+    -----
+    Under ``torchrun`` every process calls this with the same arguments and gets the same result.
+
+    Examples
+    --------
+    >>> import numpy as np, decision_machines as dm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 4, (200, 4))
+    >>> tuned = dm.tune(dm.figure_one(), X, X @ [1.0, 2, 0, 1], epochs=2, seed=0)
+    >>> tuned.report.soft < tuned.report.source and tuned.report.hard <= tuned.report.source
+    True
+    """
+    if not isinstance(machine, DecisionMachine):
+        from ..read import convert
+
+        machine = convert(machine)
+    begin = time.perf_counter()
+    _check_numbers(epochs=epochs, patience=patience, batch_size=batch_size)
+    learn = _check_learn(learn)
+    settings = _check_settings(settings)
+    _check_machine(machine)
+    with _threads(n_threads), _processes():
+        wanted = "lambdarank" if objective is None and group is not None else objective
+        goal = objective_for(machine, wanted)
+        train, valid, held_out = read_parts(
+            machine, goal, X, y, sample_weight, group, validation, seed
+        )
+        alphas = sorted({setting.alpha for setting in settings})
+        widths = measure(machine, train.x.numpy(), alphas, seed=seed, n_threads=n_threads)
+        save, state = _checkpoint(
+            checkpoint,
+            resume,
+            [
+                *(machine.t, machine.V, machine.children, machine.missing),
+                *(train.x, train.y, train.w, valid.x, valid.y, valid.w),
+                *(goal.name, learn, settings, epochs, patience, batch_size, refit, seed),
+            ],
+        )
+        search = Search(
+            machine,
+            goal,
+            train,
+            valid,
+            widths,
+            settings,
+            learn=learn,
+            epochs=epochs,
+            patience=patience,
+            batch_size=batch_size,
+            seed=seed,
+            n_threads=n_threads,
+            save=save,
+        )
+        _check_loss(search)
+        if distributed.rank() != 0:
+            show = False
+        total = len(settings) * epochs + 1
+        with Watch("tuning", total=total, show=show) as watch:
+            if state is not None:
+                watch.history = search.load_state_dict(state)
+            search.run(watch)
+        soft, hard = search.soft, search.hard
+        wants_refit = held_out is not None if refit is None else refit
+        refitted = None
+        if wants_refit and not watch.interrupted:
+            with Watch("training again on all rows", show=show) as again:
+                again.history = watch.history
+                refitted = search.refit(train.joined(valid), again)
+            watch.interrupted = again.interrupted
+        return _finished(search, soft, hard, refitted, watch, held_out, begin)
+
+
+def _finished(
+    search: Search,
+    soft: Choice,
+    hard: Choice,
+    refitted: tuple[Choice, Choice] | None,
+    watch: Watch,
+    held_out: np.ndarray | None,
+    begin: float,
+) -> Tuned:
+    """The machines of the choices, and the report."""
+    valid, settings = search.valid, search.settings
+    net, machine = search.soft_machine(soft), search.hard_machine(hard)
+    again: dict[str, Any] = {"refit_soft": None, "refit_hard": None}
+    if refitted is not None:
+        both = search.train.joined(valid)
+        candidate = search.soft_machine(refitted[0])
+        loss = judge(search.objective, soft_margin(candidate, valid), valid)
+        if loss <= search.source_loss:
+            net, again["refit_soft"] = candidate, loss
+        other = search.hard_machine(refitted[1], both)
+        loss = search.judge_hard(other, valid)
+        if loss <= search.source_loss:
+            machine, again["refit_hard"] = other, loss
+    alpha = settings[max(hard.setting, 0)].alpha
+    report = Report(
+        objective=search.objective.name,
+        n_train=len(search.train),
+        n_validation=len(valid),
+        source=search.source_loss,
+        soft=soft.loss,
+        hard=hard.loss,
+        chosen_soft=soft.words(settings),
+        chosen_hard=hard.words(settings),
+        trials=search.trials,
+        start=_start(search, soft),
+        n_tests=machine.n_tests,
+        **_changes(search, machine, net, soft, alpha),
+        refitted=refitted is not None,
+        **again,
+        interrupted=watch.interrupted,
+        seconds=time.perf_counter() - begin,
+        validation_rows=held_out,
+    )
+    return Tuned(machine, net, report, watch.history)
+
+
+def _changes(
+    search: Search, machine: DecisionMachine, net: Any, soft: Choice, alpha: float
+) -> dict[str, Any]:
+    source = search.machine
+    moved = np.abs(machine.t.astype(np.float64) - source.t.astype(np.float64))
+    moved = np.where(machine.t == source.t, 0.0, moved) / search.widths.width(alpha)
+    spread = float(np.std(source.V)) or 1.0
+    factor = 1.0
+    if soft.setting != SOURCE and source.n_tests:
+        begun = np.log(search.widths.slope(search.settings[soft.setting].alpha))
+        now = (net.log_slope - net.log_tau).detach().numpy()
+        factor = float(np.exp(np.median(now - begun)))
+    return {
+        "thresholds_moved": int(np.count_nonzero(moved)),
+        "median_move": float(np.median(moved[moved > 0])) if np.any(moved > 0) else 0.0,
+        "value_change": float(np.sqrt(np.mean((machine.V - source.V) ** 2)) / spread)
+        if source.V.size
+        else 0.0,
+        "slope_factor": factor,
+    }
+
+
+def _start(search: Search, soft: Choice) -> Start | None:
+    """How far the softened source is from the source on training rows, and the bound of it."""
+    machine = search.machine
+    rows = search.train.x[:ROWS_OF_THE_BOUND]
+    if machine.linear is not None or not machine.n_trees:
+        return None
+    alpha = search.settings[max(soft.setting, 0)].alpha
+    net = search.soften(alpha)
+    with torch.no_grad():
+        margin, weights = net._margin(rows, True)
+    assert weights is not None
+    exits = torch.from_numpy(machine.apply(rows.numpy()).astype(np.int64))
+    exits = exits + torch.from_numpy(machine.trees.leaf_start[:-1])
+    V = np.asarray(machine.V, np.float64)
+    starts = machine.trees.leaf_start[:-1]
+    spread = np.maximum.reduceat(V, starts) - np.minimum.reduceat(V, starts)
+    lost = (1 - weights.gather(1, exits)).clamp(min=0.0)
+    factor = abs(machine.output.scale / machine.output.divisor)
+    bound = lost @ torch.from_numpy(spread.max(1)) * factor
+    gap = (margin - torch.from_numpy(machine.margin(rows.numpy()).astype(np.float64))).abs()
+    return Start(alpha, float(bound.max()), float(gap.max()), float(gap.mean()))
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def _check_numbers(**numbers: Any) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
+            raise InputError(DOING, f"{name}={number!r}", "use a whole number from 1")
+
+
+def _check_learn(learn: Sequence[str]) -> tuple[str, ...]:
+    found = (learn,) if isinstance(learn, str) else tuple(learn)
+    for part in found:
+        if part not in PARTS:
+            raise InputError(DOING, f"learn includes {part!r}", f"use any of {', '.join(PARTS)}")
+    if not found:
+        raise InputError(DOING, "learn is empty", f"name any of {', '.join(PARTS)}")
+    return found
+
+
+def _check_settings(settings: Sequence[Setting] | None) -> list[Setting]:
+    found = list(SETTINGS if settings is None else settings)
+    for setting in found:
+        rates = [setting.alpha, setting.lr_t, setting.lr_slope, setting.lr_V]
+        if not 0 < setting.alpha <= 1 or not all(np.isfinite(rates)) or min(rates) < 0:
+            raise InputError(DOING, f"{setting!r}", "use 0 < alpha ≤ 1 and finite rates from 0")
+    if not found:
+        raise InputError(DOING, "settings is empty", "give at least one Setting, or None")
+    return found
+
+
+def _check_machine(machine: DecisionMachine) -> None:
+    if machine.output.aggregate != "sum":
+        raise UnsupportedModelError(
+            DOING,
+            f"a machine that takes the {machine.output.aggregate} of its trees",
+            "tune its trees one by one: machine.tree(i)",
+        )
+    if not np.all(np.isfinite(machine.V)):
+        raise UnsupportedModelError(
+            DOING, "a leaf value that is not finite", "mend V, or train the source again"
+        )
+
+
+def _check_loss(search: Search) -> None:
+    if not np.isfinite(search.source_loss):
+        raise InputError(
+            DOING,
+            "the source's own loss on the validation rows is not finite",
+            "check the objective and scale the targets to a sensible range",
+        )
+
+
+def _checkpoint(path: Any, resume: bool, parts: list[Any]):
+    """What saves the state, and the state to go on from."""
+    if path is None:
+        if resume:
+            raise InputError(DOING, "resume=True without a checkpoint", "name its file")
+        return None, None
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InputError(DOING, f"checkpoint={str(path)!r} in no folder", f"make {folder} first")
+    name = checkpoints.fingerprint(parts)
+    state = checkpoints.load(path, name) if resume else None
+    return lambda now: checkpoints.save(path, name, now), state
+
+
+@contextmanager
+def _threads(n_threads: int | None) -> Iterator[None]:
+    """Torch, and the kernel that follows it, on so many threads."""
+    if n_threads is None:
+        yield
+        return
+    _check_numbers(n_threads=n_threads)
+    was = torch.get_num_threads()
+    torch.set_num_threads(int(n_threads))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(was)
+
+
+@contextmanager
+def _processes() -> Iterator[None]:
+    started = distributed.start()
+    try:
+        yield
+    finally:
+        if started:
+            distributed.stop()
