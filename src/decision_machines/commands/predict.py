@@ -88,6 +88,15 @@ def predict(
         int | None,
         typer.Option("--rows-at-once", min=1, help="Rows of a batch; fewer take less memory."),
     ] = None,
+    split_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--split-rows",
+            min=1,
+            help="Cut large Parquet files, between row groups, into pieces of about so many rows: "
+            "a cluster shares them out, and a stopped run goes on within a file.",
+        ),
+    ] = None,
     fresh: Annotated[
         bool,
         typer.Option(
@@ -142,6 +151,7 @@ def predict(
                 format=format_.value,
                 n_threads=n_threads,
                 rows_at_once=rows_at_once,
+                split_rows=split_rows,
                 fresh=fresh,
                 progress=progress,
             )

@@ -112,8 +112,9 @@ def _parquet(part: Part, types: TextTypes) -> Opened:
     file = parquet.ParquetFile(part.path, **options)
 
     def read(names: Sequence[str], n_rows: int) -> Iterator[Batch]:
-        total, done = file.metadata.num_rows, 0
-        for group in range(file.num_row_groups):
+        groups = range(*(part.groups or (0, file.num_row_groups)))
+        total, done = sum(file.metadata.row_group(group).num_rows for group in groups), 0
+        for group in groups:
             where = f"{part.path}, row group {group}"
             first = done
             with _told(f"reading {where}"):

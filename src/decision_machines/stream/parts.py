@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
 
@@ -28,7 +29,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class Part:
-    """One file of the data."""
+    """One file of the data, or some row groups of it."""
 
     path: str
     name: str
@@ -39,11 +40,21 @@ class Part:
     mtime_ns: int
     keys: tuple[tuple[str, Any], ...] = ()
     """Columns whose value stands in the folders' names, as in `year=2024/`."""
+    groups: tuple[int, int] | None = None
+    """The first row group, and the one after the last; None for the whole file."""
+    share: float = 1.0
+    """How much of the file it is."""
+
+    @property
+    def weight(self) -> float:
+        """How much work it is, in bytes of the file."""
+        return self.size * self.share
 
     def identity(self) -> dict[str, Any]:
         """What says that a file is still the same."""
         path = os.path.abspath(self.path)
-        return {"path": path, "size": self.size, "mtime_ns": self.mtime_ns}
+        whole = {"path": path, "size": self.size, "mtime_ns": self.mtime_ns}
+        return whole if self.groups is None else {**whole, "groups": list(self.groups)}
 
 
 def find_parts(data: Any) -> list[Part]:
@@ -78,6 +89,51 @@ def find_parts(data: Any) -> list[Part]:
     if twice is not None:
         raise InputError(f"looking for data at {data}", f"{twice} is named twice", "name it once")
     return [_part(*names) for names in found]
+
+
+def split_parts(parts: list[Part], n_rows: int) -> list[Part]:
+    """The parts, Parquet files cut between row groups into pieces of about so many rows.
+
+    A piece has the name of its file and a number; a file of one piece stays as it is, as do files
+    of other kinds, which cannot be read from the middle.
+    """
+    if n_rows < 1:
+        raise InputError("splitting the data", f"pieces of {n_rows} rows", "use at least 1")
+    return [piece for part in parts for piece in _pieces(part, n_rows)]
+
+
+def _pieces(part: Part, n_rows: int) -> list[Part]:
+    if part.kind != "parquet":
+        return [part]
+    from pyarrow import ArrowException, parquet
+
+    try:
+        metadata = parquet.read_metadata(part.path)
+    except (OSError, ArrowException) as error:
+        raise InputError(
+            f"opening {part.path}", f"it cannot be read ({error})", "write the file again"
+        ) from None
+    rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    cuts, held = [0], 0
+    for group, n in enumerate(rows):
+        if held and held + n > n_rows:
+            cuts.append(group)
+            held = 0
+        held += n
+    cuts.append(len(rows))
+    if len(cuts) <= 2:
+        return [part]
+    stem = part.name[: -len(ending(part.name))] if ending(part.name) in ENDINGS else part.name
+    total = max(sum(rows), 1)
+    return [
+        replace(
+            part,
+            name=f"{stem}.{i:05d}.parquet",
+            groups=(first, last),
+            share=sum(rows[first:last]) / total,
+        )
+        for i, (first, last) in enumerate(pairwise(cuts))
+    ]
 
 
 def _files(place: str) -> list[tuple[str, str]]:

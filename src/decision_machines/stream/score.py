@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from .ahead import ahead
 from .answers import arrow
-from .parts import ENDINGS, Part, ending, find_parts
+from .parts import ENDINGS, Part, ending, find_parts, split_parts
 from .records import Records, fingerprint
 from .sinks import FORMATS, sink
 from .work import Done, Scorer, Task, score_part
@@ -57,6 +57,7 @@ def score(
     format: str | None = None,
     n_threads: int | None = None,
     rows_at_once: int | None = None,
+    split_rows: int | None = None,
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> Any:
@@ -89,6 +90,10 @@ def score(
         Of the files in a folder: "parquet", "arrow" or "csv".
     n_threads
         For the engine; by default all processors (one in each worker of a cluster).
+    split_rows
+        Cut Parquet files between row groups into pieces of about so many rows, each with a file of
+        answers (or a partition) of its own: a cluster shares out one large file, and a run that
+        was stopped within it goes on there.
     fresh
         Whether to remove what an earlier run wrote into the folder and start again.
     progress
@@ -109,6 +114,8 @@ def score(
             "scoring", f"engine={engine!r}", f"use one of local, {', '.join(CLUSTERS)}"
         )
     scorer, parts = Scorer(machine, task), find_parts(data)
+    if split_rows is not None:
+        parts = split_parts(parts, split_rows)
     elsewhere = None
     if engine != "local":
         elsewhere = importlib.import_module(f".{CLUSTERS[engine]}", __package__)
@@ -243,8 +250,8 @@ class _Tell:
     """Counts rows and the share of the data that is done, and tells whoever asked."""
 
     def __init__(self, parts: list[Part], progress: Progress | None) -> None:
-        self.total = sum(part.size for part in parts) or 1
-        self.done = 0
+        self.total = sum(part.weight for part in parts) or 1
+        self.done = 0.0
         self.rows = 0
         self.progress = progress
 
@@ -252,11 +259,11 @@ class _Tell:
         """Some rows of a part that is being read."""
         self.rows += rows
         if self.progress is not None:
-            self.progress(self.rows, (self.done + share * part.size) / self.total)
+            self.progress(self.rows, (self.done + share * part.weight) / self.total)
 
     def part(self, part: Part, rows: int = 0) -> None:
         """A whole part."""
-        self.done += part.size
+        self.done += part.weight
         self.rows += rows
         if self.progress is not None:
             self.progress(self.rows, self.done / self.total)
