@@ -4,30 +4,40 @@
 says why rows differ where they do. `oracles` ask the other libraries for their own answers.
 
 What a machine says of itself: `rules` (paths in words), `boxes` (leaves as boxes), `counterfactual`
-(what would have changed the answer). They rest on `cells`: every feature's values cut into
+(what would have changed the answer), `code_margin` (how many tests that takes), `bounds` over a box
+of inputs and `is_monotone`. They rest on `cells`: every feature's values cut into
 cells that no test tells apart, so that what holds for all inputs is a finite question.
 """
 
 from __future__ import annotations
 
+from .bounds import OutputBounds, bounds
 from .boxes import Boxes, boxes
 from .certify import Certificate, Disagreement, certify
+from .code_distance import CodeMargin, code_margin
 from .counterfactual import Counterfactual, counterfactual
 from .mismatch import Mismatch, MismatchReport, explain_mismatch
+from .monotone import Monotonicity, is_monotone
 from .rules import DecisionRule, DecisionRules, rules
 
 __all__ = [
     "Boxes",
     "Certificate",
+    "CodeMargin",
     "Counterfactual",
     "DecisionRule",
     "DecisionRules",
     "Disagreement",
     "Mismatch",
     "MismatchReport",
+    "Monotonicity",
+    "OutputBounds",
+    "bounds",
     "boxes",
     "certify",
+    "code_margin",
     "counterfactual",
     "explain_mismatch",
+    "is_monotone",
     "rules",
 ]

@@ -115,13 +115,22 @@ def boxes(machine: DecisionMachine, trees: Any = None) -> Boxes:
     chosen = choose_trees(machine, trees)
     parts = [_of_tree(machine, int(tree)) for tree in chosen]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(p[0]) for p in parts)])
-    joined = [
+    dtypes = (np.dtype(np.int32), machine.t.dtype, machine.t.dtype, np.dtype(bool), np.dtype(bool))
+    column, lower, upper, bounded, missing = (
         np.concatenate([np.empty(0, dtype), *(p[i] for p in parts)])
-        for i, dtype in enumerate((np.int32, machine.t.dtype, machine.t.dtype, bool, bool), start=1)
-    ]
-    leaf = ranges(machine.trees.leaf_start, chosen)
+        for i, dtype in enumerate(dtypes, start=1)
+    )
     return Boxes(
-        machine, chosen, leaf, np.cumsum(sizes), *joined, _reachable(machine, chosen, parts)
+        machine,
+        chosen,
+        ranges(machine.trees.leaf_start, chosen),
+        np.cumsum(sizes),
+        column,
+        lower,
+        upper,
+        bounded,
+        missing,
+        _reachable(machine, chosen, parts),
     )
 
 

@@ -144,7 +144,9 @@ class Cells:
             return float(ends[at])
         low = float(self.low(feature)[at])
         if np.isfinite(low):
-            return low
+            with np.errstate(over="ignore"):
+                further = float(self.dtype.type(low + max(1.0, abs(low))))
+            return further if np.isfinite(further) else low
         return 0.0 if ends[at] > 0 and low < 0 else float(ends[at])
 
 

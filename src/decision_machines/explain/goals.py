@@ -41,6 +41,8 @@ class Goal:
     constant: Float[np.ndarray, "q"] = field(default_factory=lambda: np.empty(0))
     slack: Float[np.ndarray, "q"] = field(default_factory=lambda: np.empty(0))
     """By how much rounding may make the machine's own sums differ from these."""
+    strict: Bool[np.ndarray, "q"] = field(default_factory=lambda: np.empty(0, bool))
+    """Functions that must be above 0: at 0 two classes tie, and the first one wins."""
     ways: tuple[tuple[int, ...], ...] = ()
     """The goal is met only where all functions of one of these are ≥ 0, rounding apart."""
 
@@ -174,7 +176,7 @@ def _between_classes(found: Goal) -> Goal:
     if found.target is None:
         own = labels.index(found.before.item() if hasattr(found.before, "item") else found.before)
         pairs = [(c, own) for c in range(k) if c != own]
-        ways = tuple((i,) for i in range(len(pairs)))
+        ways: tuple[tuple[int, ...], ...] = tuple((i,) for i in range(len(pairs)))
     else:
         wanted = labels.index(found.target)
         pairs = [(wanted, c) for c in range(k) if c != wanted]
@@ -189,6 +191,7 @@ def _between_classes(found: Goal) -> Goal:
         W[:, a] - W[:, b],
         constant[a] - constant[b],
         slack[a] + slack[b] + least,
+        a > b,
         ways,
     )
 
@@ -222,6 +225,7 @@ def _one_margin(found: Goal, which: int = 0) -> Goal:
         w[:, None] * signs,
         signs * (c - ends),
         np.full(len(parts), s),
+        np.zeros(len(parts), bool),
         tuple(ways),
     )
 

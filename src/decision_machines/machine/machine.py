@@ -764,6 +764,83 @@ class DecisionMachine(Part):
             budget=budget,
         )
 
+    def code_margin(self, x, target=None):
+        """How many tests must answer otherwise to change the answer: the code's protection.
+
+        A leaf's template is a code word and h the word received. `flips` counts in code space;
+        for one tree `reachable` and `whole` count among codes that some input has.
+
+        Parameters
+        ----------
+        x
+            One input: a vector, or one row of what `predict` takes.
+        target
+            None for any other answer, a label, or (low, high) for values.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().code_margin([0, 1, 2, 2], (2.5, 4.5)))
+        1.0: 1 test must flip; 1 on the way of an input, 2 in all its code
+        """
+        return _room("explain").code_margin(self, x, target)
+
+    def bounds(self, lower=None, upper=None, *, missing=(), budget: int = 2000):
+        """Certified least and greatest margins over all inputs with lower ≤ x ≤ upper.
+
+        Exact for one tree; for forests tightened by parting the box, and `exact` says whether
+        inputs were found that attain them. In the machine's own arithmetic, to the bit.
+
+        Parameters
+        ----------
+        lower, upper
+            A number for each feature, or feature → number; features left out are free. NaN in
+            both: the feature is missing.
+        missing
+            Features that may be missing besides, or True for all.
+        budget
+            How many parts of the box may be looked at.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().bounds({"x[1]": 0}, {"x[1]": 1, "x[2]": 3})
+        OutputBounds([1, 3], exact)
+        """
+        return _room("explain").bounds(self, lower, upper, missing=missing, budget=budget)
+
+    def is_monotone(
+        self,
+        feature,
+        direction: str = "increasing",
+        *,
+        output: int | None = None,
+        budget: int = 200_000,
+    ):
+        """Whether a margin never falls ("decreasing": never rises) as one feature grows.
+
+        Truthy where proven; else `verdict` is "refuted", with a pair of inputs `X` that the
+        machine itself answers so, or "unknown" where the budget was spent.
+
+        Parameters
+        ----------
+        feature
+            Its name or number.
+        output
+            Which margin, where there are several.
+        budget
+            How many pairs of leaves may be looked at.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().is_monotone("x[3]")
+        Monotonicity(proven: increasing in feature 2)
+        >>> dm.figure_one().is_monotone("x[3]", "decreasing")
+        Monotonicity(refuted: decreasing in feature 2; 0 → 6 takes the margin from 5 to 6)
+        """
+        return _room("explain").is_monotone(self, feature, direction, output=output, budget=budget)
+
     def plot_tree(self, ax=None, *, tree: int | None = None, x=None, X=None):
         """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
 
