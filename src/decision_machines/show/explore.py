@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 MODULES = (
     *("numbers", "machine", "columns", "evaluate", "links", "decisions", "soften", "nearest"),
-    *("words", "drawn", "svg", "tree_view", "matrix_view", "inputs", "forest", "answer"),
-    *("change", "app"),
+    *("words", "drawn", "svg", "tree_view", "grid_view", "matrix_view", "values_view", "inputs"),
+    *("forest", "answer", "change", "app"),
 )
 """The page's modules, each after those that it imports."""
 IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)

@@ -194,8 +194,7 @@ def feature_spans(
             found = np.concatenate([found, rows[:, i].astype(np.float64)])
         found = found[np.isfinite(found) & (np.abs(found) < 1e300)]
         low, high = (found.min(), found.max()) if len(found) else (0.0, 1.0)
-        room = 0.0 if rows is not None and high > low else 0.25 * (high - low)
-        room = room or (0.0 if high > low else max(1.0, abs(low)))
+        room = (0.25 if rows is None else 0.05) * (high - low) or max(1.0, abs(low))
         spans[i] = low - room, high + room
     columns, sets = machine.columns, machine.columns.sets
     member = np.flatnonzero(columns.rule == Rule.MEMBER)

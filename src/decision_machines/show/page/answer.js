@@ -37,8 +37,10 @@ export function showAnswer(machine, answer, scene, actual) {
   if (actual !== null) {
     parts.push(html("p", { class: "actual" }, "Given for this row: ", html("b", {}, actual)));
   }
-  if (answer.shares) parts.push(bars(output.classes[0], answer.shares, answer.decided?.labels?.[0]));
-  parts.push(table(machine, answer, scene));
+  const details = html("div", { class: "details" });
+  if (answer.shares) details.append(bars(output.classes[0], answer.shares, answer.decided?.labels?.[0]));
+  details.append(table(machine, answer, scene));
+  parts.push(details);
   if (!answer.response) {
     parts.push(html("p", { class: "notice" }, `The link “${output.link}” is not computed in this page: margins only.`));
   }

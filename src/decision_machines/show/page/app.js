@@ -5,10 +5,11 @@ import { bytesOf, pathTo, readMachine, shapeOf, unpack } from "./machine.js";
 import { agreements, evaluate, leafValue, selected, similarities, testResults } from "./evaluate.js";
 import { softMargins, softTree } from "./soften.js";
 import { nearestChange, moved } from "./nearest.js";
-import { condition, plural, sideName, sign, testSentence } from "./words.js";
-import { MOST_ROWS, drawnPart } from "./drawn.js";
-import { ROW, TreeView } from "./tree_view.js";
-import { MatrixView, leftOut, measureMatrix } from "./matrix_view.js";
+import { condition, leafName, plural, sideName, testSentence } from "./words.js";
+import { drawnPart } from "./drawn.js";
+import { LEAF_WIDTHS, TreeView, treeWidth } from "./tree_view.js";
+import { MatrixView, measureMatrix } from "./matrix_view.js";
+import { MOST_VALUES, ValuesView, valueColumns, valuesWidth } from "./values_view.js";
 import { Inputs, firstInput } from "./inputs.js";
 import { Forest } from "./forest.js";
 import { answerFor, focusOutput, predictionText, showAnswer } from "./answer.js";
@@ -65,6 +66,7 @@ const point = (target, sentence) => {
   byId("explain-text").textContent = sentence;
   treeView.mark(target);
   matrixView.mark(target);
+  valuesView.mark(target);
 };
 const open = (node) => {
   state.opened.add(node);
@@ -74,6 +76,7 @@ const open = (node) => {
 };
 const treeView = new TreeView(byId("tree"), { onPoint: point, onOpen: open });
 const matrixView = new MatrixView(byId("matrix"), { onPoint: point, onOpen: open });
+const valuesView = new ValuesView(byId("values"), { onPoint: point, onOpen: open });
 const inputs = new Inputs(machine, spans, {
   onChange(typing) {
     state.row = -1;
@@ -93,22 +96,70 @@ function pickTree(tree) {
   showScene();
 }
 
+const LOOKS = [
+  ...[180, 160, 140, 124].map((step) => ({ step, leaf: LEAF_WIDTHS.wide })),
+  ...[140, 124, 110].map((step) => ({ step, leaf: LEAF_WIDTHS.narrow })),
+  ...[124, 110, 94].map((step) => ({ step, leaf: LEAF_WIDTHS.bare })),
+];
+const CELLS = [40, 34, 30, 24];
+
+const isBelow = (width) => matchMedia(`(max-width: ${width})`).matches;
+
+/** The roomiest drawing that fits beside itself; else the smallest, whose parts scroll. */
+function fit(columns) {
+  const all = byId("views").clientWidth;
+  const room = isBelow("50rem") ? all : all - valuesWidth(columns.length) - 4;
+  const isStacked = isBelow("70rem");
+  for (const look of LOOKS) {
+    for (const cell of CELLS) {
+      const size = measureMatrix(machine, scene, part, cell);
+      const tree = treeWidth(part.depth, look);
+      const fits = isStacked ? tree <= all && size.width <= room : tree + size.width <= room;
+      if (fits) return { look, size, tree };
+    }
+  }
+  if (isStacked) {
+    const look = LOOKS.find((tried) => treeWidth(part.depth, tried) <= all) ?? LOOKS.at(-1);
+    return { look, size: measureMatrix(machine, scene, part, CELLS.at(-1)), tree: all };
+  }
+  const size = measureMatrix(machine, scene, part, CELLS.at(-1));
+  const tree = Math.min(treeWidth(part.depth, LOOKS.at(-1)), Math.max(0.45 * room, room - size.width));
+  return { look: LOOKS.at(-1), size, tree };
+}
+
 function drawTree() {
   const { shape } = scene;
   part = drawnPart(shape, scene.path.map(({ test }) => test), state.opened);
-  const size = measureMatrix(machine, scene, part);
-  const words = Math.min(320, 46 + 25 * Math.min(scene.path.length, 10));
-  const top = Math.max(size.strip, words) + 6;
+  const columns = valueColumns(machine, shape);
+  const { look, size, tree } = fit(columns);
+  const row = part.rows.length <= 24 ? 26 : 20;
+  const words = 40 + 25 * Math.min(Math.max(scene.path.length + 1, 5), 10);
+  const top = Math.max(size.strip, words) + 4;
   byId("views").style.setProperty("--strip", `${top}px`);
-  treeView.draw(machine, scene, part, 0);
-  matrixView.draw(machine, scene, part, size, top);
-  const said = leftOut(machine, size);
+  byId("views").style.setProperty("--tree", `${tree}px`);
+  treeView.draw(machine, scene, part, look, row);
+  const matrixTop = isBelow("70rem") ? size.strip + 4 : top;
+  matrixView.draw(machine, scene, part, size, matrixTop, row);
+  valuesView.draw(machine, scene, part, columns, isBelow("50rem") ? 40 : matrixTop, row);
+  const said = [];
   if (!part.isWhole) {
-    said.unshift(`${plural(part.rows.length, "row")} are drawn of a tree with ${plural(shape.nLeaves, "leaf", "leaves")}: the rest is folded (▸) and opens with a click or Enter; the path of x is always drawn`);
+    said.push(`${part.rows.length} rows are drawn of a tree with ${plural(shape.nLeaves, "leaf", "leaves")}: the rest is folded (▸) and opens with a click or Enter; the path of x is always drawn`);
   }
+  if (size.nRead > size.columns.length) said.push(`${size.columns.length} of the ${size.nRead} columns that these tests read are drawn in S`);
+  if (machine.width > MOST_VALUES) said.push(`${MOST_VALUES} of the ${machine.width} columns of V are drawn, those with the largest values`);
   byId("cut").hidden = !said.length;
   byId("cut").textContent = said.length ? `${said.join("; ")}.` : "";
 }
+
+let resizing = 0;
+let lastWidth = 0;
+new ResizeObserver(() => {
+  const width = byId("views").clientWidth;
+  if (!scene || width === lastWidth) return;
+  lastWidth = width;
+  clearTimeout(resizing);
+  resizing = setTimeout(drawTree, 100);
+}).observe(byId("views"));
 
 function arrangeInputs() {
   const { shape } = scene;
@@ -153,6 +204,7 @@ function redraw() {
   else {
     treeView.update(scene);
     matrixView.update(scene);
+    valuesView.update(scene);
   }
   showScene();
 }
@@ -172,7 +224,7 @@ function showPath() {
     item.addEventListener("pointerenter", () => point({ test }, testSentence(machine, scene, test)));
     return item;
   });
-  const leaf = html("li", { class: "leaf-line" }, html("b", { id: "exit-leaf" }, `leaf ${scene.exit}`), html("span", {}, ` of ${scene.shape.nLeaves}`));
+  const leaf = html("li", { class: "leaf-line" }, html("b", { id: "exit-leaf" }, `leaf ${scene.exit}`), html("span", {}, ` of ${scene.shape.nLeaves}: ${leafName(machine, scene, scene.exit)}`));
   byId("path").replaceChildren(...items, leaf);
 }
 

@@ -1,6 +1,6 @@
 // The counterfactual of the present x, for the tree shown.
 
-import { full, nextUp } from "./numbers.js";
+import { full, nextDown } from "./numbers.js";
 import { answersLabels, moved, nearestChange } from "./nearest.js";
 import { plural, valueName } from "./words.js";
 import { byId, html } from "./svg.js";
@@ -73,9 +73,13 @@ export class Change {
       list, button);
   }
 
-  /** The number in all its digits: the one next to it may be on the other side. */
+  /** A number in all its digits, for its neighbour may be on the other side; said simply, too. */
   #value(feature, value) {
-    return valueName(this.machine, feature, value);
+    const { machine } = this;
+    const all = valueName(machine, feature, value);
+    const below = nextDown(value, machine.single);
+    const isJustAbove = !machine.labels.has(feature) && all.length > 6 && valueName(machine, feature, below).length < all.length;
+    return isJustAbove ? `just above ${valueName(machine, feature, below)} (${all})` : all;
   }
 
   #answer(answer) {

@@ -56,6 +56,6 @@ export function outputName(output, index, length = output.k) {
       at -= labels.length;
     }
   }
-  if (length === 1) return classes[0]?.length === 2 ? `for ${classes[0][1]}` : "value";
+  if (length === 1) return classes[0]?.length === 2 ? classes[0][1] : "value";
   return `output ${index}`;
 }

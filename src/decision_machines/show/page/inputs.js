@@ -52,9 +52,9 @@ export class Inputs {
 
   #group(i, ...children) {
     const name = html("span", { class: "feature-name", id: `feature-${i}` }, this.machine.names[i]);
-    const hint = html("span", { class: "unused-hint" }, "not read by this tree");
-    const head = html("div", { class: "feature-head" }, name, hint);
-    return html("div", { class: "feature", role: "group", "aria-labelledby": `feature-${i}`, "data-feature": i }, head, children);
+    const hint = html("span", { class: "unused-hint" }, " · not read");
+    return html("div", { class: "feature", role: "group", "aria-labelledby": `feature-${i}`, "data-feature": i },
+      html("div", { class: "feature-head" }, html("span", {}, name, hint)), children);
   }
 
   #slider(i) {
@@ -72,10 +72,10 @@ export class Inputs {
     const rug = svg("svg", { class: "rug", viewBox: "0 0 1000 8", preserveAspectRatio: "none", "aria-hidden": "true" });
     const group = this.#group(
       i,
-      html("div", { class: "slide" }, slider, rug),
-      html("div", { class: "exact" }, field, html("label", { class: "missing", for: `missing-${i}` }, missing, "missing")),
+      html("div", { class: "slide" }, html("div", {}, slider, rug), field),
       error,
     );
+    group.firstChild.append(html("label", { class: "missing", for: `missing-${i}` }, missing, "missing"));
     const control = { group, slider, field, missing, error, rug, low, high };
     slider.addEventListener("input", () => this.#set(i, tidy(Number(slider.value), low, high)));
     field.addEventListener("input", () => this.#typed(i, control));

@@ -27,3 +27,15 @@ export function cut(text, most) {
     : Array.from(text);
   return letters.length <= most ? text : `${letters.slice(0, Math.max(1, most - 1)).join("")}…`;
 }
+
+/** Text broken between words into at most so many lines, the last one cut where it is too long. */
+export function wrap(text, most, mostLines) {
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    const isFull = last === undefined || (`${last} ${word}`.length > most && lines.length < mostLines);
+    if (isFull) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines.map((line) => cut(line, most));
+}

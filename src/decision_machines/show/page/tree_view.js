@@ -1,12 +1,16 @@
 // The tree as a tree: root on the left, leaves on the right, one on each row of B.
 
 import { short } from "./numbers.js";
-import { condition, leafName, plural, sideName, testSentence } from "./words.js";
-import { cut, svg } from "./svg.js";
+import { conditionParts, leafName, plural, sideName, testSentence } from "./words.js";
+import { cut, svg, wrap } from "./svg.js";
 
-export const ROW = 26;
-const LEAF_WIDTH = 140;
-const LETTER = 6.7;
+const LINE = 13;
+const LETTER = 7;
+const GAP = 28;
+/** A leaf with its value, with its number alone, and as a dot before the row's name in B. */
+export const LEAF_WIDTHS = { wide: 128, narrow: 36, bare: 12 };
+
+export const treeWidth = (depth, { step, leaf }) => 4 + depth * step + leaf + 2;
 
 export class TreeView {
   constructor(element, { onPoint, onOpen }) {
@@ -20,17 +24,25 @@ export class TreeView {
     element.addEventListener("click", (event) => this.#clicked(event.target));
   }
 
-  /** Draw a tree anew; `top` is the empty space above the first row. */
-  draw(machine, scene, part, top) {
-    Object.assign(this, { machine, part, top, shape: scene.shape });
+  /** Draw a tree anew: tests `step` apart, leaves so wide, rows so high. */
+  draw(machine, scene, part, look, row) {
+    Object.assign(this, { machine, part, row, shape: scene.shape, leafWidth: look.leaf });
+    const { step } = look;
     this.items = new Map();
     this.order = [];
     const { depth } = part;
-    const step = depth <= 3 ? 190 : depth <= 5 ? 160 : depth <= 8 ? 132 : 112;
-    this.step = step;
-    this.nodeWidth = step - 36;
-    const width = 6 + depth * step + LEAF_WIDTH + 6;
-    const height = top + part.rows.length * ROW + 4;
+    this.nodeWidth = step - GAP;
+    this.leafHeight = Math.min(row - 4, Math.max(look.leaf, 12));
+    const most = Math.floor((this.nodeWidth - 12) / LETTER);
+    this.labels = new Map(part.tests.map((j) => {
+      const [name, rest] = conditionParts(machine, scene.shape.test + j);
+      return [j, [...wrap(name, most, row > 22 ? 2 : 1), cut(rest, most)]];
+    }));
+    this.nodeHeight = 10 + LINE * Math.max(0, ...[...this.labels.values()].map((lines) => lines.length));
+    const width = treeWidth(depth, look);
+    // One test with two leaves is a little higher than its rows.
+    const room = Math.max(0, this.nodeHeight - part.rows.length * row) + 3;
+    const height = part.rows.length * row + room;
     this.element.setAttribute("width", width);
     this.element.setAttribute("height", height);
     this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -42,8 +54,8 @@ export class TreeView {
       const isLeaf = node < 0;
       const isFold = !isLeaf && !part.isOpen(node);
       const item = { node, parent, answer, level, kind: isLeaf ? "leaf" : isFold ? "fold" : "test" };
-      item.y = top + (part.middleOf(node) + 0.5) * ROW;
-      item.x = item.kind === "test" ? 6 + level * step : 6 + depth * step;
+      item.y = (part.middleOf(node) + 0.5) * row;
+      item.x = item.kind === "test" ? 4 + level * step : 4 + depth * step;
       if (parent !== null) this.#edge(item, this.items.get(parent), edges, flows);
       this.#node(item, nodes, scene);
       this.items.set(node, item);
@@ -61,7 +73,7 @@ export class TreeView {
 
   #edge(item, above, edges, flows) {
     const x0 = above.x + this.nodeWidth;
-    const line = `M${x0} ${above.y}C${x0 + 20} ${above.y} ${x0 + 14} ${item.y} ${x0 + 36} ${item.y}H${item.x}`;
+    const line = `M${x0} ${above.y}C${x0 + 18} ${above.y} ${x0 + 10} ${item.y} ${x0 + GAP} ${item.y}H${item.x}`;
     edges.append(svg("path", { d: line, class: "edge" }));
     item.flow = svg("path", { d: line, class: `flow ${sideName(item.answer)}` });
     flows.append(item.flow);
@@ -69,29 +81,30 @@ export class TreeView {
 
   #node(item, nodes, scene) {
     const isTest = item.kind === "test";
-    const width = isTest ? this.nodeWidth : LEAF_WIDTH;
+    const [width, height] = isTest ? [this.nodeWidth, this.nodeHeight] : [this.leafWidth, this.leafHeight];
     const group = svg("g", {
       role: "treeitem",
       tabindex: "-1",
       class: `node ${item.kind}`,
       "aria-level": item.level + 1,
       "aria-expanded": isTest ? "true" : item.kind === "fold" ? "false" : null,
-      transform: `translate(${item.x} ${item.y - 11})`,
+      transform: `translate(${item.x} ${item.y - height / 2})`,
     });
-    group.append(svg("rect", { class: "shape", width, height: 22, rx: isTest ? 5 : 11 }));
-    const most = Math.floor((width - 14) / LETTER);
+    group.append(svg("rect", { class: "shape", width, height, rx: isTest ? 6 : height / 2 }));
     if (isTest) {
-      item.name = condition(this.machine, this.shape.test + item.node);
-      item.leftGate = svg("rect", { class: "gate left", x: 3, y: 18.5, height: 3 });
-      item.rightGate = svg("rect", { class: "gate right", y: 18.5, height: 3 });
+      const lines = this.labels.get(item.node);
+      item.leftGate = svg("rect", { class: "gate left", x: 4, y: height - 5, height: 3 });
+      item.rightGate = svg("rect", { class: "gate right", y: height - 5, height: 3 });
       group.append(item.leftGate, item.rightGate);
-      group.append(svg("text", { x: 8, y: 14.5 }, cut(item.name, most)));
+      const first = (height - 4 - LINE * lines.length) / 2 + 10.5;
+      lines.forEach((line, n) => group.append(svg("text", { x: 7, y: first + LINE * n }, line)));
     } else {
-      item.fill = svg("rect", { class: "fill", height: 22, rx: 11 });
-      item.text = svg("text", { x: 11, y: 15 });
+      item.fill = svg("rect", { class: "fill", height, rx: height / 2 });
+      item.text = svg("text", { x: 10, y: height / 2 + 4 });
       group.append(item.fill, item.text);
       if (item.kind === "fold") {
-        item.text.textContent = `▸ ${plural(this.shape.count[item.node], "leaf", "leaves")}`;
+        const isWide = this.leafWidth === LEAF_WIDTHS.wide;
+        item.text.textContent = isWide ? `▸ ${plural(this.shape.count[item.node], "leaf", "leaves")}` : this.leafWidth > LEAF_WIDTHS.bare ? "▸" : "";
       } else this.#nameLeaf(item, scene);
     }
     item.group = group;
@@ -101,9 +114,9 @@ export class TreeView {
 
   #nameLeaf(item, scene) {
     const leaf = ~item.node;
-    const most = Math.floor((LEAF_WIDTH - 26) / LETTER);
     item.name = leafName(this.machine, scene, leaf);
-    item.text.textContent = cut(`${leaf}: ${item.name}`, most);
+    const most = Math.floor((this.leafWidth - 20) / LETTER);
+    item.text.textContent = this.leafWidth === LEAF_WIDTHS.wide ? cut(`${leaf}: ${item.name}`, most) : this.leafWidth > LEAF_WIDTHS.bare ? String(leaf) : "";
   }
 
   /** Light the path and let the weights flow, for another x or temperature. */
@@ -113,20 +126,20 @@ export class TreeView {
       const weight = this.#weight(item);
       const isLit = item.node < 0 ? ~item.node === scene.exit : scene.onPath.has(item.node);
       if (item.flow) {
-        item.flow.style.strokeWidth = weight < 5e-4 ? "0" : `${0.75 + 4.75 * weight}px`;
+        item.flow.style.strokeWidth = weight < 5e-4 ? "0" : `${0.75 + 5.25 * weight}px`;
         item.flow.style.opacity = isLit ? 1 : Math.min(1, 0.35 + weight);
       }
       item.group.classList.toggle("lit", isLit);
       if (isLit) item.group.setAttribute("aria-current", "true");
       else item.group.removeAttribute("aria-current");
       if (item.kind === "test") {
-        const room = this.nodeWidth - 6;
+        const room = this.nodeWidth - 8;
         const right = scene.gate(item.node) * room;
         item.leftGate.setAttribute("width", room - right);
         item.rightGate.setAttribute("width", right);
-        item.rightGate.setAttribute("x", 3 + room - right);
+        item.rightGate.setAttribute("x", 4 + room - right);
       } else {
-        item.fill.setAttribute("width", weight < 0.02 ? 0 : Math.max(22, weight * LEAF_WIDTH));
+        item.fill.setAttribute("width", weight < 0.02 ? 0 : Math.max(this.leafHeight, weight * this.leafWidth));
         if (item.kind === "leaf" && this.machine.linear) this.#nameLeaf(item, scene);
       }
       item.group.setAttribute("aria-label", this.#sentence(item));

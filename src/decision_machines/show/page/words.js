@@ -27,14 +27,17 @@ export function valueName(machine, feature, value) {
   return labels[Math.trunc(value)] ?? "another label";
 }
 
-/** The condition under which a test answers as given: "petal width ≤ 0.8". */
-export function condition(machine, test, answer = -1, write = short) {
-  const right = answer > 0;
-  if (!machine.selection) return `${weighted(machine, test)} ${right ? ">" : "≤"} ${write(machine.t[test])}`;
+/** The condition under which a test answers as given: ["petal width", "≤ 0.8"]. */
+export function conditionParts(machine, test, answer = -1, write = short) {
+  const bound = `${answer > 0 ? ">" : "≤"} ${write(machine.t[test])}`;
+  if (!machine.selection) return [weighted(machine, test), bound];
   const column = machine.selection[test];
   if (machine.columns.rule[column] === Rule.MEMBER) return membership(machine, column, answer);
-  return `${columnName(machine, column)} ${right ? ">" : "≤"} ${write(machine.t[test])}`;
+  return [columnName(machine, column), bound];
 }
+
+export const condition = (machine, test, answer = -1, write = short) =>
+  conditionParts(machine, test, answer, write).join(" ");
 
 function membership(machine, column, answer) {
   const { start, members, answer: answers, outside } = machine.sets;
@@ -46,7 +49,8 @@ function membership(machine, column, answer) {
     if ((answers[i] === answer) !== isOutside) named.push(valueName(machine, feature, members[i]));
   }
   const more = named.length > MOST_LABELS ? `, … ${named.length} in all` : "";
-  return `${machine.names[feature]} ${isOutside ? "not in" : "in"} {${named.slice(0, MOST_LABELS).join(", ")}${more}}`;
+  const set = `{${named.slice(0, MOST_LABELS).join(", ")}${more}}`;
+  return [machine.names[feature], `${isOutside ? "not in" : "in"} ${set}`];
 }
 
 function weighted(machine, test) {
