@@ -20,6 +20,7 @@ and trains whatever parameters that loss uses beside the tests::
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +195,13 @@ class CompleteTrees:
         """
         slopes = each(beta, self.n_restarts, self.dtype)[:, None, None]
         return Weigh.apply(self.W, self.t, X, slopes, straight_through, space or Space())
+
+    def keep(self, which: Sequence[int]) -> CompleteTrees:
+        """These trees alone, as they are now."""
+        kept = copy.copy(self)
+        kept.W, kept.t = (part.detach()[which].requires_grad_() for part in (self.W, self.t))
+        kept.is_normalised, kept.n_restarts = self.is_normalised[which], len(which)
+        return kept
 
     @torch.no_grad()
     def exit_leaves(self, X: Float[Tensor, "m n"]) -> Int[Tensor, "R m"]:

@@ -1,0 +1,316 @@
+"""Oblique trees: hard trees whose tests weigh all features, learned softly and then hardened."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, MissingLibraryError
+from .fold import class_output, machine_of
+from .scaling import Scaling
+from .watch import Fit, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .candidates import Judged
+    from .class_search import Effort
+
+DOING = "training an oblique tree"
+MOST_DEPTH = 14
+HELD_OUT = 0.25
+"""Share of the rows that is held out to choose by, where no validation rows are given."""
+LEAST_TO_HOLD_OUT = 20
+MISSING = ("auto", "answer", "zero")
+
+Given = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""X float64, y codes, weights."""
+
+
+def oblique_tree(
+    X: Any,
+    y: Any,
+    *,
+    n_classes: int | None = None,
+    depth: int = 4,
+    leaves: str = "constant",
+    sample_weight: Any = None,
+    validation: tuple | None = None,
+    missing: str = "auto",
+    effort: Effort | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    show: bool | None = None,
+    **options: Any,
+) -> Fit:
+    """A hard oblique tree of at most the given depth: every test weighs all features.
+
+    Soft trees are trained by gradients from many starts and by several recipes, hardened, and
+    finished node by node; rows held out choose among them. Features need no scaling: the machine
+    reads them as they are.
+
+    Parameters
+    ----------
+    X
+        (m, n) features; NaN is missing.
+    y
+        (m,) codes 0..K-1 where `n_classes` is given, else numbers, (m,) or (m, q).
+    depth
+        Of the complete tree that is trained.
+    leaves
+        "constant"; "linear" for regression with linear functions in the leaves.
+    validation
+        (X, y) or (X, y, sample_weight) to choose by, never trained on. By default a quarter of
+        the rows is held out.
+    missing
+        Where X has NaN: "answer" sends a test that reads one to its missing side, "zero" reads
+        NaN as 0, "auto" tries both.
+    effort
+        How much is tried; by default what the number of rows and the depth ask for.
+    seed
+        The same seed gives the same tree.
+    n_threads
+        Threads of torch while training; by default as it is set.
+    show
+        Whether to draw a progress bar; None draws it on a terminal.
+    **options
+        Of regression, handed to `linear_leaves`.
+
+    Returns
+    -------
+    Fit
+        `machine`, hard; `soft`, the same machine softened with the slopes learned; `report`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> fit = oblique_tree(X, (X[:, 0] > X[:, 1]).astype(int), n_classes=2, depth=1, show=False)
+    >>> fit.machine
+    DecisionMachine(1 tree, 2 leaves, depth 1, 2 features, 2 outputs, oblique; oblique tree)
+    >>> fit.machine.predict([[1.0, 0.5], [0.5, 1.0]])
+    array([1, 0])
+    """
+    _require_torch()
+    if n_classes is None:
+        from .linear_leaves import linear_leaves_tree
+
+        return linear_leaves_tree(
+            X,
+            y,
+            depth=depth,
+            leaves=leaves,
+            sample_weight=sample_weight,
+            validation=validation,
+            seed=seed,
+            n_threads=n_threads,
+            show=show,
+            **options,
+        )
+    if options:
+        raise InputError(
+            DOING, f"an unknown option {next(iter(options))!r}", "see the options of oblique_tree"
+        )
+    if leaves != "constant":
+        raise InputError(DOING, f"leaves={leaves!r} for classification", "use leaves='constant'")
+    if missing not in MISSING:
+        raise InputError(DOING, f"missing={missing!r}", f"use one of {', '.join(MISSING)}")
+    if not isinstance(depth, (int, np.integer)) or not 0 <= depth <= MOST_DEPTH:
+        raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 0 to {MOST_DEPTH}")
+    given = _rows(X, y, sample_weight, n_classes, "X")
+    if validation is None:
+        train, judged = _hold_out(given, seed)
+    else:
+        train = given
+        X_held, y_held, *weight = validation
+        judged = _rows(X_held, y_held, weight[0] if weight else None, n_classes, "validation")
+        if judged[0].shape[1] != given[0].shape[1]:
+            raise InputError(
+                DOING,
+                f"validation rows of {judged[0].shape[1]} features beside {given[0].shape[1]}",
+                "give both the same features",
+            )
+    with _threads(n_threads):
+        return _classify(train, judged, n_classes, int(depth), missing, effort, seed, show)
+
+
+def _classify(
+    train: Given,
+    judged: Given,
+    n_classes: int,
+    depth: int,
+    missing: str,
+    effort: Effort | None,
+    seed: int,
+    show: bool | None,
+) -> Fit:
+    from .class_search import ClassSearch, Effort
+
+    started = time.perf_counter()
+    X, y, weight = train
+    is_nan = np.isnan(X).any(0)
+    modes = ["answer"]
+    if is_nan.any():
+        modes = ["zero", "answer"] if missing == "auto" else [missing]
+    if not (weight > 0).any() or len(np.unique(y[weight > 0])) < 2 or depth == 0:
+        return _one_leaf(y, weight, n_classes, X.shape[1])
+    effort = Effort.usual(len(X), depth) if effort is None else effort
+    searches = []
+    with Watch("oblique tree", total=effort.total * len(modes), show=show) as watch:
+        for mode in modes:
+            zero = is_nan if mode == "zero" else np.zeros_like(is_nan)
+            scaling = Scaling.of(_filled(X, zero))
+            if not scaling.varies.any():
+                continue
+            rows, held = (
+                _scaled(_filled(part[0], zero), part[1], part[2], scaling)
+                for part in (train, judged)
+            )
+            search = ClassSearch(
+                rows, held, n_classes=n_classes, depth=depth, effort=effort, seed=seed
+            )
+            searches.append((mode, zero, scaling, search))
+            search.run(watch)
+    if not searches:
+        return _one_leaf(y, weight, n_classes, X.shape[1])
+    for _, _, _, search in searches[:1]:
+        search.finish_early()
+    done = [found for found in searches if found[3].candidates.groups]
+    scores = [search.candidates.score(search.candidates.ranked()[0]) for *_, search in done]
+    mode, zero, scaling, search = done[int(np.argmax(scores))]
+    best = search.candidates.best()
+    tree = best.trees
+    machine = machine_of(
+        tree.W[0],
+        tree.t[0],
+        tree.goes_right[0],
+        best.P,
+        scaling,
+        output=class_output(n_classes),
+        nan_as_zero=zero,
+    )
+    report = {
+        "chosen": best.group,
+        "validation accuracy": best.accuracy,
+        "scores": {group: search.candidates.score(group) for group in search.candidates.ranked()},
+        "missing": mode if is_nan.any() else None,
+        "rows": len(X),
+        "rows held out": len(judged[0]),
+        "interrupted": watch.interrupted,
+        "seconds": time.perf_counter() - started,
+    }
+    return Fit(machine, _softened(machine, tree.slope[0]), report, watch.history)
+
+
+def _softened(machine: Any, slope: np.ndarray) -> Any:
+    """The machine with tests as steep as they were learned."""
+    return machine.soften(
+        "soft_tree", slope=np.clip(slope, 1e-6, 1e9), learn=("S", "t", "slope", "V")
+    )
+
+
+def _one_leaf(y: np.ndarray, weight: np.ndarray, n_classes: int, n_features: int) -> Fit:
+    """A machine without tests: there is nothing to tell apart, or nothing to tell it by."""
+    counts = np.bincount(y, weight, n_classes)
+    V = (counts / counts.sum() if counts.sum() > 0 else np.full(n_classes, 1 / n_classes))[None]
+    nothing = Scaling(*(np.zeros(n_features, kind) for kind in (float, float, bool)))
+    machine = machine_of(
+        np.zeros((0, 0)),
+        np.zeros(0),
+        np.zeros(0, bool),
+        V,
+        nothing,
+        output=class_output(n_classes),
+    )
+    return Fit(machine, _softened(machine, np.ones(0)), {"chosen": "one leaf"})
+
+
+def _filled(X: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(X) & zero, 0.0, X) if zero.any() else X
+
+
+def _scaled(X: np.ndarray, y: np.ndarray, weight: np.ndarray, scaling: Scaling) -> Judged:
+    from .candidates import Judged
+
+    mean = weight.mean() if len(weight) else 1.0
+    return Judged(scaling(X), y, weight / (mean if mean > 0 else 1.0))
+
+
+def _rows(X: Any, y: Any, weight: Any, n_classes: int, name: str) -> Given:
+    """Rows as float64, codes and weights, checked."""
+    X = np.asarray(X, np.float64)
+    y = np.asarray(y)
+    if X.ndim != 2 or y.shape != (len(X),) or not len(X) or not X.shape[1]:
+        raise InputError(
+            DOING,
+            f"{name} of shape {X.shape} with y of shape {y.shape}",
+            "give X the shape (rows, features) and y a code for each row",
+        )
+    if np.isinf(X).any():
+        row, column = np.argwhere(np.isinf(X))[0]
+        raise InputError(
+            DOING,
+            f"{name}[{row}, {column}] is {X[row, column]}",
+            "replace infinities by large numbers, or by NaN where the value is missing",
+        )
+    if not (np.issubdtype(y.dtype, np.integer) or np.all(np.mod(y.astype(float), 1) == 0)):
+        raise InputError(
+            DOING, f"classes of dtype {y.dtype}", "give codes 0 to n_classes - 1, np.unique's"
+        )
+    y = y.astype(np.int64)
+    if y.min() < 0 or y.max() >= n_classes:
+        raise InputError(
+            DOING,
+            f"codes from {y.min()} to {y.max()} for n_classes={n_classes}",
+            "give codes 0 to n_classes - 1",
+        )
+    weight = np.ones(len(X)) if weight is None else np.asarray(weight, np.float64)
+    if weight.shape != (len(X),) or not np.all(np.isfinite(weight)) or weight.min() < 0:
+        raise InputError(
+            DOING,
+            f"weights of shape {weight.shape} for {len(X)} rows, or a weight that is negative "
+            "or not finite",
+            "give each row a weight of 0 or more",
+        )
+    return X, y, weight
+
+
+def _hold_out(given: Given, seed: int) -> tuple[Given, Given]:
+    """Rows to train on and rows to choose by, each class divided alike."""
+    X, y, weight = given
+    rng = np.random.default_rng(seed)
+    if len(X) < LEAST_TO_HOLD_OUT:
+        return given, given
+    # Shuffled within each class, then every fourth row of the classes one after the other.
+    order = rng.permutation(len(X))
+    order = order[np.argsort(y[order], kind="stable")]
+    is_held = np.zeros(len(X), bool)
+    is_held[order[int(0.5 / HELD_OUT) :: int(1 / HELD_OUT)]] = True
+    return (X[~is_held], y[~is_held], weight[~is_held]), (X[is_held], y[is_held], weight[is_held])
+
+
+@contextlib.contextmanager
+def _threads(n_threads: int | None) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    if n_threads is not None:
+        if not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
+            raise InputError(DOING, f"n_threads={n_threads!r}", "use a whole number from 1")
+        torch.set_num_threads(int(n_threads))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise MissingLibraryError(
+            DOING, "torch is not installed", "pip install 'decision-machines[torch]'"
+        ) from None
