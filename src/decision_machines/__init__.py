@@ -77,23 +77,39 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .estimators import NonGreedyTreeClassifier as NonGreedyTreeClassifier
+    from .estimators import NonGreedyTreeRegressor as NonGreedyTreeRegressor
+    from .estimators import TemplateCodeClassifier as TemplateCodeClassifier
     from .train.tune import tune as tune
+
+LAZY = {
+    "NonGreedyTreeClassifier": ("estimators", "sklearn"),
+    "NonGreedyTreeRegressor": ("estimators", "sklearn"),
+    "TemplateCodeClassifier": ("estimators", "sklearn"),
+    "tune": ("train.tune", "torch"),
+}
+"""Names looked up on first use, for importing this package loads no optional library: the module
+that has each, and the library (of an extra of the same name) that it needs."""
+LIBRARIES = {"sklearn": "scikit-learn", "torch": "torch"}
 
 
 def __getattr__(name: str) -> Any:
-    """`tune` on first use: it needs torch, which importing this package does not."""
-    if name != "tune":
+    if name not in LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    module, library = LAZY[name]
     try:
-        from .train.tune import tune
+        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name != library:
             raise
         raise MissingLibraryError(
-            "tuning a machine", "torch is not installed", "pip install 'decision-machines[torch]'"
+            f"looking up {name}",
+            f"{LIBRARIES[library]} is not installed",
+            f"pip install 'decision-machines[{library}]'",
         ) from None
-    return tune
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "tune"])
+    return sorted([*globals(), *LAZY])

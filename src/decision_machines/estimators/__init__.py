@@ -1,4 +1,19 @@
-"""Estimators with scikit-learn's contract, on top of the train room.
+"""The estimators room: the library's learners with scikit-learn's contract (extra `sklearn`).
 
-They need scikit-learn, which is imported here and nowhere below.
+`DecisionMachineClassifier` and `DecisionMachineRegressor` learn one tree or many,
+`NonGreedyTreeClassifier` and `NonGreedyTreeRegressor` one oblique tree by the convex-concave bound,
+`TemplateCodeClassifier` many classes from learners of two. Trees are held as a `DecisionMachine`
+in `machine_`. Learning itself is done in the train room; here are parameters, checked input, and
+rows made ready.
 """
+
+from __future__ import annotations
+
+from .codes import TemplateCodeClassifier
+from .non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+
+__all__ = [
+    "NonGreedyTreeClassifier",
+    "NonGreedyTreeRegressor",
+    "TemplateCodeClassifier",
+]

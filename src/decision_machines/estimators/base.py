@@ -1,0 +1,221 @@
+"""What all estimators of this room have in common: checked input, and answers by their machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..errors import DecisionMachinesError, InputError
+from .parameters import check_parameters, seed_of
+from .rows import Rows, distinct_rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from ..machine import DecisionMachine
+
+
+class MachineEstimator(BaseEstimator):
+    """An estimator whose fitted answer is `machine_`, a `DecisionMachine`."""
+
+    machine_: DecisionMachine
+    _constraints: dict[str, tuple] = {}
+    _takes_missing = False
+
+    def _check_X(self, X: Any, *, reset: bool) -> Float[np.ndarray, "m n"]:
+        """X as float64, its names and width remembered (`reset`) or compared with those."""
+        doing = f"fitting a {type(self).__name__}" if reset else "predicting"
+        try:
+            return validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan" if self._takes_missing else True,
+            )
+        except DecisionMachinesError:
+            raise
+        except ValueError as error:
+            raise refused(doing, error) from error
+
+    def _check_y(self, y: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """The distinct rows to learn from; parameters, names and shapes are checked first."""
+        check_parameters(self, self._constraints)
+        doing = f"fitting a {type(self).__name__}"
+        if y is None:
+            raise InputError(doing, "requires y to be passed, but the target y is None", "pass y")
+        x = self._check_X(X, reset=True)
+        codes = self._check_y(y)
+        if len(codes) != len(x):
+            raise InputError(
+                doing,
+                f"X has {len(x)} rows and y has {len(codes)}: inconsistent numbers of samples",
+                "pass one target for each row",
+            )
+        try:
+            w = _check_sample_weight(sample_weight, x, ensure_non_negative=True)
+        except ValueError as error:
+            raise refused(doing, error) from error
+        w = w * self._class_weights(y)
+        if not np.any(w > 0):
+            raise InputError(
+                doing, "all sample weights are zero", "give at least one row a weight above 0"
+            )
+        return distinct_rows(x, codes, w)
+
+    def _class_weights(self, y: Any) -> Any:
+        return 1.0
+
+    @property
+    def _seed(self) -> int:
+        return seed_of(self.random_state)  # type: ignore[attr-defined]
+
+    def _keep(self, machine: DecisionMachine) -> None:
+        """Store the machine, with the names of the training data."""
+        names = getattr(self, "feature_names_in_", None)
+        columns = machine.columns
+        if names is not None:
+            columns = replace(columns, names=tuple(names))
+        self.machine_ = replace(machine, columns=columns, source=type(self).__name__)
+
+    def _rows(self, X: Any) -> Float[np.ndarray, "m n"]:
+        check_is_fitted(self, "machine_")
+        return self._check_X(X, reset=False)
+
+    def apply(self, X):
+        """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
+        rows = self._rows(X)
+        return self.machine_.apply(rows)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
+
+
+LIGHT = 0.01
+"""Leaves whose rows count less than this share of an average row know too little to decide."""
+
+
+def without_light_leaves(machine: DecisionMachine, rows: Rows) -> DecisionMachine:
+    """A tree of class shares whose leaves of next to no weight answer nearly as all rows do."""
+    leaf = machine.apply(rows.X)[:, 0]
+    weight = np.bincount(leaf, rows.w, machine.n_leaves)
+    if np.all(weight >= LIGHT):
+        return machine
+    prior = np.bincount(rows.y, rows.w, machine.n_outputs) / rows.w.sum()
+    drawn = (weight[:, None] * machine.V + LIGHT * prior) / (weight[:, None] + LIGHT)
+    return replace(machine, V=np.where(weight[:, None] < LIGHT, drawn, machine.V))
+
+
+def refused(doing: str, error: ValueError) -> InputError:
+    """What scikit-learn found wrong with the data, in our three parts."""
+    found = " ".join(str(error).split()).rstrip(".")
+    if "infinity" in found:
+        remedy = "replace infinities and numbers beyond float64, for example by NaN or a bound"
+        if "NaN" in found:
+            remedy = "fill missing values (SimpleImputer) and replace infinities"
+    elif "NaN" in found:
+        remedy = "fill missing values first, for example with SimpleImputer in a pipeline"
+    elif "could not convert" in found:
+        remedy = "encode text as numbers, or pass a table whose text columns are then categories"
+    else:
+        remedy = "pass rows × features of numbers, as in the training data"
+    return InputError(doing, found, remedy)
+
+
+class MachineClassifier(ClassifierMixin, MachineEstimator):
+    """Labels and probabilities as the machine gives them."""
+
+    classes_: np.ndarray
+
+    def _check_y(self, y: Any) -> np.ndarray:
+        """Codes of the labels, which are remembered as `classes_`."""
+        from sklearn.utils import column_or_1d
+
+        doing = f"fitting a {type(self).__name__}"
+        try:
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
+        except ValueError as error:
+            found = " ".join(str(error).split()).rstrip(".")
+            remedy = "give one label for each row; for numbers to predict, use the regressor"
+            raise InputError(doing, found, remedy) from error
+        if y.dtype.kind == "O" and any(label is None or label != label for label in y):
+            raise InputError(
+                doing, "y contains NaN or None, which is no label", "drop the rows without a label"
+            )
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        return codes
+
+    def _class_weights(self, y: Any) -> Any:
+        weight = getattr(self, "class_weight", None)
+        if weight is None:
+            return 1.0
+        try:
+            return compute_sample_weight(weight, np.ravel(y))
+        except ValueError as error:
+            raise InputError(
+                f"fitting a {type(self).__name__}",
+                f"class_weight = {weight!r} ({error})",
+                "give a weight for labels that occur in y, or 'balanced'",
+            ) from error
+
+    def _keep(self, machine: DecisionMachine) -> None:
+        """Store the machine, its codes of classes replaced by the labels."""
+        output = replace(machine.output, classes=(self.classes_,))
+        super()._keep(replace(machine, output=output))
+
+    def predict(self, X):
+        """The label of each row."""
+        chosen = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[chosen]
+
+    def predict_proba(self, X):
+        """(m, classes) the share of each class."""
+        rows = self._rows(X)
+        return self.machine_.predict_proba(rows)
+
+
+class MachineRegressor(RegressorMixin, MachineEstimator):
+    """Values as the machine gives them; several targets at once where y has several columns."""
+
+    def _check_y(self, y: Any) -> np.ndarray:
+        from sklearn.utils import check_array
+
+        doing = f"fitting a {type(self).__name__}"
+        try:
+            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        except ValueError as error:
+            found = " ".join(str(error).split()).rstrip(".")
+            raise InputError(doing, found, "give one finite number for each row") from error
+        if y.ndim == 2 and y.shape[1] == 1:
+            import warnings
+
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected; pass y.ravel().",
+                DataConversionWarning,
+                stacklevel=4,
+            )
+            y = y[:, 0]
+        return y
+
+    def predict(self, X):
+        """The value of each row."""
+        rows = self._rows(X)
+        return self.machine_.predict(rows)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,198 @@
+"""One oblique tree, trained all at once by the convex-concave bound, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import MachineClassifier, MachineRegressor, without_light_leaves
+from .importance import feature_importances
+from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, Flag, Number, Several, Whole
+from .rows import hold_out
+
+CONSTRAINTS: dict[str, tuple] = {
+    "max_leaves": (Whole(1),),
+    "max_depth": (NOTHING, Whole(0)),
+    "axis_aligned": (Flag(),),
+    "n_restarts": (Whole(1),),
+    "radii": (Several(Number(0.0, beyond=True)),),
+    "n_epochs": (Whole(0),),
+    "batch_size": (NOTHING, Whole(1)),
+    "learning_rate": (Number(0.0, beyond=True),),
+    "validation_fraction": (Number(0.0, 1.0),),
+    "random_state": SEED,
+    "n_threads": THREADS,
+    "verbose": (NOTHING, Flag()),
+}
+
+
+class _NonGreedyTree:
+    """What classifier and regressor share: the fit."""
+
+    def _fit(self: Any, X: Any, y: Any, sample_weight: Any, is_classes: bool) -> Any:
+        from ..train.non_greedy import non_greedy_tree
+
+        rows = self._read(X, y, sample_weight)
+        seed = self._seed
+        own, held = hold_out(rows, self.validation_fraction, seed, is_classes=is_classes)
+        found = non_greedy_tree(
+            own.X,
+            own.y,
+            n_classes=len(self.classes_) if is_classes else None,
+            max_leaves=self.max_leaves,
+            max_depth=self.max_depth,
+            axis_aligned=self.axis_aligned,
+            sample_weight=own.w,
+            validation=None if held is None else (held.X, held.y, held.w),
+            refit=None if held is None else (rows.X, rows.y, rows.w),
+            n_restarts=self.n_restarts,
+            radii=self.radii,
+            n_epochs=self.n_epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            seed=seed,
+            n_threads=self.n_threads,
+            show=self.verbose,
+        )
+        machine = without_light_leaves(found.machine, rows) if is_classes else found.machine
+        self._keep(machine)
+        self.history_, self.report_ = found.history, found.report
+        self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
+        return self
+
+
+class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
+    """One oblique tree whose tests are learned together, by a bound on the whole tree's loss.
+
+    Paper: the template matching interpretation; the method is that of Norouzi et al. (2015). A
+    CART tree, and CART trees over turned features, are the starts; SGD lowers the convex-concave
+    upper bound of the log-loss; held-out rows choose the tree, a start where nothing was better.
+
+    Parameters
+    ----------
+    max_leaves, max_depth
+        Size of the tree.
+    axis_aligned
+        Whether each test keeps reading the one feature of its start.
+    n_restarts
+        How many starts.
+    radii
+        Largest norms of a test's weights that are tried, for features of unit scale.
+    n_epochs, batch_size, learning_rate
+        Of the descent; a batch is a 32nd of the rows, from 32 to 512, by default.
+    validation_fraction
+        Share of the distinct rows that are held out to choose by; 0 chooses by the training rows.
+    class_weight
+        None, "balanced", or a dictionary class → weight.
+    random_state
+        A seed reproduces the fit. The order of the rows never matters.
+    n_threads
+        For torch; by default as many as it uses.
+    verbose
+        Whether to draw a progress bar; None draws it on a terminal.
+
+    Attributes
+    ----------
+    machine_
+        The tree, an oblique `DecisionMachine`.
+    classes_, feature_importances_
+        As in scikit-learn.
+    history_, report_
+        The learning curve; which start and radius were chosen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from decision_machines import NonGreedyTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = NonGreedyTreeClassifier(max_leaves=4, n_epochs=10).fit(X, y)
+    >>> tree.score(X, y) > 0.93, tree.machine_.is_oblique
+    (True, True)
+    """
+
+    _constraints = CONSTRAINTS | {"class_weight": CLASS_WEIGHT}
+
+    def __init__(
+        self,
+        max_leaves=16,
+        *,
+        max_depth=None,
+        axis_aligned=False,
+        n_restarts=2,
+        radii=(1.0, 4.0, 16.0),
+        n_epochs=40,
+        batch_size=None,
+        learning_rate=0.5,
+        validation_fraction=0.2,
+        class_weight=None,
+        random_state=0,
+        n_threads=None,
+        verbose=False,
+    ):
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.axis_aligned = axis_aligned
+        self.n_restarts = n_restarts
+        self.radii = radii
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn the tree from rows X and labels y."""
+        return self._fit(X, y, sample_weight, is_classes=True)
+
+
+class NonGreedyTreeRegressor(_NonGreedyTree, MachineRegressor):
+    """One oblique tree with constant leaves, learned by the same bound on its squared error.
+
+    Paper: the template matching interpretation. Parameters and attributes are those of
+    `NonGreedyTreeClassifier`; y may have several columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from decision_machines import NonGreedyTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> NonGreedyTreeRegressor(max_leaves=6, n_epochs=10).fit(X, y).score(X, y) > 0.4
+    True
+    """
+
+    _constraints = CONSTRAINTS
+
+    def __init__(
+        self,
+        max_leaves=16,
+        *,
+        max_depth=None,
+        axis_aligned=False,
+        n_restarts=2,
+        radii=(1.0, 4.0, 16.0),
+        n_epochs=40,
+        batch_size=None,
+        learning_rate=0.5,
+        validation_fraction=0.2,
+        random_state=0,
+        n_threads=None,
+        verbose=False,
+    ):
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.axis_aligned = axis_aligned
+        self.n_restarts = n_restarts
+        self.radii = radii
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn the tree from rows X and targets y, (m,) or (m, q)."""
+        return self._fit(X, y, sample_weight, is_classes=False)

@@ -1,0 +1,103 @@
+"""Rows as learning sees them: equal ones merged, in an order that their content decides.
+
+So a row of weight 2 is a row given twice, a row of weight 0 a row not given, and no shuffling of
+the data changes what is learned. Nor can a row stand among those that are learned from and, again,
+among those held out to judge what was learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int, Num
+
+FEWEST_HELD_OUT = 5
+"""Fewer rows than this judge nothing: then all rows are learned from, and judge."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows, what they should give, and what each counts."""
+
+    X: Float[np.ndarray, "m n"]
+    y: Num[np.ndarray, "m ..."]
+    """Codes of classes, or targets."""
+    w: Float[np.ndarray, "m"]
+    """Weights, 1 on average."""
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, which: Int[np.ndarray, "k"]) -> Rows:
+        """These rows alone."""
+        return Rows(self.X[which], self.y[which], self.w[which])
+
+
+def distinct_rows(
+    X: Float[np.ndarray, "m n"], y: Num[np.ndarray, "m ..."], w: Float[np.ndarray, "m"]
+) -> Rows:
+    """The different rows of (X, y), their weights added up; those of weight 0 left out.
+
+    Examples
+    --------
+    >>> rows = distinct_rows(np.array([[1.0], [2.0], [1.0]]), np.array([0, 1, 0]), np.ones(3))
+    >>> len(rows), sorted((rows.w * 1.5).tolist())
+    (2, [1.0, 2.0])
+    """
+    kept = w > 0
+    if not kept.all():
+        X, y, w = X[kept], y[kept], w[kept]
+    targets = y.reshape(len(y), -1).astype(np.float64)
+    both = np.ascontiguousarray(np.concatenate([X, targets], axis=1)) + 0.0  # -0.0 is 0.0
+    both[np.isnan(both)] = np.nan
+    bits = both.view(np.uint64)
+    order = np.argsort(_hash(bits), kind="stable")
+    bits = bits[order]
+    is_first = np.ones(len(bits), bool)
+    is_first[1:] = np.any(bits[1:] != bits[:-1], axis=1)
+    first = np.flatnonzero(is_first)
+    w = np.add.reduceat(w[order].astype(np.float64), first)
+    chosen = order[first]
+    return Rows(both[chosen, : X.shape[1]], y[chosen], w / w.mean())
+
+
+def _hash(bits: Int[np.ndarray, "m c"]) -> Int[np.ndarray, "m"]:
+    """64 bits of each row; the columns' bits are mixed first, for round numbers differ in few."""
+    found = np.zeros(len(bits), np.uint64)
+    for column in range(bits.shape[1]):
+        # Chained, so that equal numbers in different columns do not cancel.
+        mixed = found * np.uint64(0x9E3779B97F4A7C15) + bits[:, column]
+        mixed ^= mixed >> np.uint64(32)
+        mixed *= np.uint64(0xD6E8FEB86659FD93)
+        found = mixed ^ (mixed >> np.uint64(29))
+    return found
+
+
+def hold_out(
+    rows: Rows, fraction: float, seed: int, *, is_classes: bool
+) -> tuple[Rows, Rows | None]:
+    """The rows to learn from and those to judge by; None where too few could be held out.
+
+    Every class gives its share, and keeps at least one row to be learned from.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(rows))
+    if fraction * len(rows) < FEWEST_HELD_OUT:
+        return rows, None
+    if not is_classes:
+        cut = int(fraction * len(rows))
+        return rows.take(order[cut:]), rows.take(order[:cut])
+    held = []
+    for code in np.unique(rows.y):
+        own = order[rows.y[order] == code]
+        held.append(own[: min(int(fraction * len(own) + rng.random()), len(own) - 1)])
+    out = np.concatenate(held)
+    if len(out) < FEWEST_HELD_OUT:
+        return rows, None
+    is_out = np.zeros(len(rows), bool)
+    is_out[out] = True
+    return rows.take(order[~is_out[order]]), rows.take(out)
