@@ -90,6 +90,7 @@ class Domain:
         self.cells = cells
         low, high = _limits(machine, lower, -np.inf), _limits(machine, upper, np.inf)
         only_missing = np.isnan(low) & np.isnan(high)
+        asked = low, high
         with np.errstate(over="ignore", invalid="ignore"):
             # x is cast before it is tested, and casting keeps the order.
             low, high = (side.astype(cells.dtype).astype(float) for side in (low, high))
@@ -114,7 +115,8 @@ class Domain:
                 self.mask[at] = a <= b
                 middle = np.where(np.isfinite(b), b, np.where(np.isfinite(a), a, 0.0))
                 is_one = ~np.isfinite(a) & ~np.isfinite(b) & (a == b)
-                self.value[at] = np.where(is_one, b, middle)
+                # What was asked for, cast, is the same number.
+                self.value[at] = np.clip(np.where(is_one, b, middle), asked[0][f], asked[1][f])
             self.mask[at.stop] = may_miss[f]
 
     def row(self, mask: Bool[np.ndarray, "C"]) -> Float[np.ndarray, "n"]:

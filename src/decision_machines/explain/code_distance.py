@@ -185,14 +185,15 @@ def _flips_for(m: DecisionMachine, found: Goal, distances: list, which: int) -> 
         np.maximum.at(most, flips, w)
         gains.append(np.maximum.accumulate(most))
     total = np.array([0.0])
-    constant, is_strict = found.constant[which], found.strict[which]
+    constant, need, is_strict = found.constant[which], found.need[which], found.strict[which]
     longest = sum(len(g) - 1 for g in gains)
     limit = 8
     while True:
         total = np.array([0.0])
         for gain in gains:
             total = _most_together(total, gain, limit)
-        reached = np.flatnonzero(total + constant > 0 if is_strict else total + constant >= 0)
+        most = total + constant
+        reached = np.flatnonzero(most > need if is_strict else most >= need)
         if len(reached):
             return float(reached[0])
         if limit >= longest:

@@ -41,10 +41,12 @@ class Goal:
     constant: Float[np.ndarray, "q"] = field(default_factory=lambda: np.empty(0))
     slack: Float[np.ndarray, "q"] = field(default_factory=lambda: np.empty(0))
     """By how much rounding may make the machine's own sums differ from these."""
+    need: Float[np.ndarray, "q"] = field(default_factory=lambda: np.empty(0))
+    """What each function must reach. Compared, not subtracted: that would round."""
     strict: Bool[np.ndarray, "q"] = field(default_factory=lambda: np.empty(0, bool))
-    """Functions that must be above 0: at 0 two classes tie, and the first one wins."""
+    """Functions that must be above that: where two classes tie, the first one wins."""
     ways: tuple[tuple[int, ...], ...] = ()
-    """The goal is met only where all functions of one of these are ≥ 0, rounding apart."""
+    """The goal is met only where all functions of one of these reach their need, rounding apart."""
 
     def met(self, X: Float[np.ndarray, "m n"]) -> Bool[np.ndarray, "m"]:
         """Whether the machine's own prediction for each row meets the goal."""
@@ -191,6 +193,7 @@ def _between_classes(found: Goal) -> Goal:
         W[:, a] - W[:, b],
         constant[a] - constant[b],
         slack[a] + slack[b] + least,
+        np.zeros(len(a)),
         a > b,
         ways,
     )
@@ -223,8 +226,9 @@ def _one_margin(found: Goal, which: int = 0) -> Goal:
         found.before,
         found.target,
         w[:, None] * signs,
-        signs * (c - ends),
+        signs * c,
         np.full(len(parts), s),
+        signs * ends,
         np.zeros(len(parts), bool),
         tuple(ways),
     )

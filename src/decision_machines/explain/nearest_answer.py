@@ -159,7 +159,7 @@ class ForestSearch:
                 return None
             at_leaf, _, straddled = self.reach.walk(candidate)
             tops = self.reach.most(at_leaf, self.goal.W)
-            upper = self.goal.constant + tops.sum(axis=0) + self.goal.slack
+            upper = self.goal.constant + tops.sum(axis=0) - self.goal.need + self.goal.slack
             worth = [upper[list(way)].min(initial=np.inf) for way in self.goal.ways]
             if not worth or max(worth) < 0:
                 return None
@@ -245,7 +245,7 @@ class ForestSearch:
     def worth(self, rows) -> Float[np.ndarray, "m"]:
         """How far rows are from meeting the goal: below 0 where they do not, rounding apart."""
         leaf = coded(self.goal.machine).apply(rows, n_threads=1) + self.reach.leaf_start
-        found = self.goal.W[leaf].sum(axis=1) + self.goal.constant
+        found = self.goal.W[leaf].sum(axis=1) + self.goal.constant - self.goal.need
         ways = [found[:, list(way)].min(axis=1, initial=np.inf) for way in self.goal.ways]
         return np.max(ways, axis=0)
 
