@@ -110,6 +110,7 @@ void template_product(In<int32_t, 2> children, In<int8_t, 2> h, Out<int32_t, 2> 
 void bind_engine(nb::module_& m);  // predict.cpp
 void bind_soft(nb::module_& m);    // soft_bindings.cpp
 void bind_libm(nb::module_& m);    // libm.cpp
+void bind_local_search(nb::module_& m);  // local_search_bindings.cpp
 
 NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of decision_machines.";
@@ -122,4 +123,5 @@ NB_MODULE(_native, m) {
     m.def("template_product", &template_product, "children"_a, "h"_a, "p"_a);
     bind_engine(m);
     bind_soft(m);
+    bind_local_search(m);
 }

@@ -1,0 +1,422 @@
+"""Hard axis-aligned trees: the exact split search, the moves, and what comes of them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_friedman1
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from strategies import margins_of, probe_rows, walk_all
+
+import decision_machines as dm
+from decision_machines import _native
+from decision_machines.train.axis import axis_tree
+from decision_machines.train.axis_rows import read_rows
+from decision_machines.train.axis_search import Searches, Setting
+from decision_machines.train.ranks import MISSING, Ranks
+
+GINI, ENTROPY, ERROR = np.eye(4)[:3]
+MIXED = np.array([0.3, 0.2, 1.0, 0.0])
+QUICK = {"n_iterations": 40, "n_threads": 1, "show": False}
+
+
+# -- the split search against every split ---------------------------------------------------------
+
+
+def leaf_loss(label, y, w, k, objective):
+    gini, entropy, error, ridge = objective
+    W = w.sum()
+    if label is None:
+        totals = w @ y
+        return (w[:, None] * y**2).sum() - (totals**2).sum() / (W + ridge)
+    p = np.bincount(label, w, k) / W
+    logs = np.log(np.where(p > 0, p, 1))
+    return W * (gini * (1 - (p**2).sum()) - entropy * (p * logs).sum() + error * (1 - p.max()))
+
+
+def every_split(rank, ids):
+    """(feature, cut, missing_left, left) of every test that parts the rows."""
+    for feature, column in enumerate(rank[:, ids]):
+        known = column != MISSING
+        for cut in np.unique(column[known]):
+            for missing_left in (False, True):
+                left = np.where(known, column <= cut, missing_left)
+                if 0 < left.sum() < len(ids):
+                    yield feature, int(cut), missing_left, left
+
+
+@st.composite
+def ranked_rows(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    m, n = draw(st.integers(2, 60)), draw(st.integers(1, 3))
+    # Few values, so that ties abound, or many; few ranks take the way over bins.
+    X = np.round(rng.standard_normal((m, n)), draw(st.integers(0, 3)))
+    X[rng.random((m, n)) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
+    w = rng.choice([1.0, 2.0, 0.25], m) if draw(st.booleans()) else np.ones(m)
+    k = draw(st.integers(1, 3))
+    label = y = None
+    if draw(st.booleans()):
+        label = rng.integers(k, size=m).astype(np.int32)
+    else:
+        y = np.round(rng.standard_normal((m, k)), 2)
+    ids = rng.permutation(m)[: rng.integers(2, m + 1)].astype(np.int32)
+    return Ranks.of(X), label, y, w, k, ids, rng
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    ranked_rows(),
+    st.sampled_from(["gini", "entropy", "error", "mixed", "ridge"]),
+    st.integers(1, 3),
+)
+def test_the_purest_split_is_the_best_of_all(given_rows, aim, least):
+    ranks, label, y, w, k, ids, _ = given_rows
+    objective = {"gini": GINI, "entropy": ENTROPY, "error": ERROR, "mixed": MIXED,
+                 "ridge": np.array([1, 0, 0, 2.5])}[aim]  # fmt: skip
+    searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, w, k)
+    loss, feature, cut, missing_left = searches.best_test(ids, None, least, objective)
+
+    def loss_of(left):
+        parts = (ids[left], ids[~left])
+        return sum(
+            leaf_loss(
+                None if label is None else label[p], None if y is None else y[p], w[p], k, objective
+            )
+            for p in parts
+        )
+
+    legal = [s for s in every_split(ranks.rank, ids) if least <= s[3].sum() <= len(ids) - least]
+    if not legal:
+        assert feature == -1
+        return
+    best = min(loss_of(s[3]) for s in legal)
+    assert loss == pytest.approx(best, abs=1e-9)
+    column = ranks.rank[feature, ids]
+    found = np.where(column == MISSING, missing_left, column <= cut)
+    assert loss_of(found) == pytest.approx(best, abs=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ranked_rows(), st.integers(1, 3))
+def test_the_preferred_split_has_the_least_sum_of_all(given_rows, least):
+    ranks, label, y, w, k, ids, rng = given_rows
+    lean = np.round(rng.standard_normal(len(ids)), 2)
+    searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, w, k)
+    loss, feature, cut, missing_left = searches.best_test(ids, lean, least, GINI)
+    sums = [
+        lean[left].sum()
+        for *_, left in every_split(ranks.rank, ids)
+        if least <= left.sum() <= len(ids) - least
+    ]
+    assert (feature == -1) == (not sums)
+    if sums:
+        column = ranks.rank[feature, ids]
+        left = np.where(column == MISSING, missing_left, column <= cut)
+        assert loss == pytest.approx(min(sums), abs=1e-9)
+        assert lean[left].sum() == pytest.approx(min(sums), abs=1e-9)
+
+
+def test_many_rows_of_few_ranks_split_as_by_hand():
+    rng = np.random.default_rng(0)
+    X, label = rng.integers(4, size=(500, 2)).astype(float), rng.integers(3, size=500)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    ranks, ids = Ranks.of(X), np.arange(500, dtype=np.int32)
+    searches = _native.TreeSearches(
+        ranks.rank, ranks.n_ranks, label.astype(np.int32), None, np.ones(500), 3
+    )
+    for objective in (GINI, ENTROPY, ERROR, MIXED):
+        best = min(
+            leaf_loss(label[left], None, np.ones(left.sum()), 3, objective)
+            + leaf_loss(label[~left], None, np.ones((~left).sum()), 3, objective)
+            for *_, left in every_split(ranks.rank, ids)
+        )
+        assert searches.best_test(ids, None, 1, objective)[0] == pytest.approx(best)
+
+
+# -- ranks ----------------------------------------------------------------------------------------
+
+
+def test_more_values_than_ranks_become_runs_in_order():
+    x = np.random.default_rng(0).permutation(200_000).astype(float)
+    ranks = Ranks.of(x[:, None])
+    order = np.argsort(x)
+    assert ranks.n_ranks[0] <= MISSING
+    assert np.all(np.diff(ranks.rank[0][order].astype(int)) >= 0)
+    assert np.bincount(ranks.rank[0]).max() <= 5
+    at = ranks.threshold(0, 10, 11)
+    assert np.array_equal(x <= at, ranks.rank[0] <= 10)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(1.0, np.nextafter(1.0, 2)), (-1e308, 1e308), (1e308, 1.7e308), (5e-324, 1e-323),
+     (-np.inf, 0.0), (0.0, np.inf), (-np.inf, np.inf), (-0.0, 5e-324)],
+)  # fmt: skip
+def test_a_threshold_parts_its_neighbours_however_close_or_far(low, high):
+    t = Ranks.of(np.array([[low], [high]])).threshold(0, 0, 1)
+    assert low <= t < high
+
+
+# -- the search -----------------------------------------------------------------------------------
+
+
+def searches_on(X, y, n_classes, setting, max_leaves=8, **others):
+    rows = read_rows(X, y, None, n_classes)
+    options = {"max_depth": None, "seed": 0, "n_threads": 1} | others
+    return Searches(rows, [setting], max_leaves=max_leaves, **options)
+
+
+def wines():
+    X, y = load_wine(return_X_y=True)
+    return np.where(np.random.default_rng(0).random(X.shape) < 0.05, np.nan, X), y
+
+
+@pytest.mark.parametrize("aim", [{}, {"gini": 0, "entropy": 1}, {"gini": 0.3, "error": 1}])
+def test_the_loss_never_rises_and_the_leaves_are_never_too_many(aim):
+    X, y = wines()
+    found = searches_on(X, y % 2, 2, Setting(**aim, least=2, n_moves=60, temperature=0.1), 5)
+    list(found.grow())
+    losses = [found.loss(0)]
+    for part in np.linspace(0, 1, 13)[1:]:
+        list(found.advance(part))
+        losses.append(found.loss(0))
+        nodes = found.nodes(0)
+        assert nodes.n_leaves <= 5
+        assert nodes.weight[nodes.left < 0].min() >= 2
+    assert np.all(np.diff(losses) <= 1e-12)
+    assert losses[-1] < losses[0]
+
+
+def test_the_loss_reported_is_that_of_the_tree():
+    X, y = load_diabetes(return_X_y=True)
+    found = searches_on(X, y, None, Setting(n_moves=30))
+    list(found.grow())
+    list(found.advance(1.0))
+    nodes, rows = found.nodes(0), found.rows
+    said = nodes.values(np.zeros(1))[0][nodes.exits(rows.X)]
+    assert found.loss(0) == pytest.approx(np.mean((said - rows.y) ** 2))
+
+
+def test_greedy_growth_does_as_well_as_scikit_learns():
+    X, y = load_breast_cancer(return_X_y=True)
+    found = searches_on(X, y, 2, Setting(), 12)
+    list(found.grow())
+    theirs = DecisionTreeClassifier(max_leaf_nodes=12, random_state=0).fit(X, y)
+    p = theirs.predict_proba(X)
+    assert found.nodes(0).n_leaves == 12
+    assert found.loss(0) == pytest.approx(np.mean(1 - (p**2).sum(axis=1)), rel=0.02)
+    X, y = load_diabetes(return_X_y=True)
+    found = searches_on(X, y, None, Setting(least=7), 12, max_depth=4)
+    list(found.grow())
+    theirs = DecisionTreeRegressor(max_leaf_nodes=12, min_samples_leaf=7, max_depth=4).fit(X, y)
+    assert found.loss(0) == pytest.approx(1 - theirs.score(X, y), rel=1e-6)
+
+
+def test_the_search_finds_what_greed_cannot():
+    # A chessboard of 4 × 4: no single test helps, 16 leaves tell all.
+    X = np.random.default_rng(3).uniform(size=(1500, 2))
+    y = (np.floor(X * 4).sum(axis=1) % 2).astype(int)
+    greedy = axis_tree(X, y, n_classes=2, max_leaves=16, **QUICK | {"n_iterations": 0})
+    fit = axis_tree(X, y, n_classes=2, max_leaves=16, **QUICK | {"n_iterations": 300})
+    assert np.mean(fit.machine.predict(X) == y) > 0.95 > np.mean(greedy.machine.predict(X) == y)
+
+
+# -- what comes of it -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_leaves", [1, 2, 5, 16])
+def test_the_machine_is_the_tree(max_leaves):
+    X, y = wines()
+    fit = axis_tree(X, y, n_classes=3, max_leaves=max_leaves, **QUICK)
+    machine = fit.machine
+    assert machine.n_leaves <= max_leaves
+    assert np.allclose(machine.V.sum(axis=1), 1)
+    assert machine.V.min() >= 0
+    assert np.array_equal(machine.apply(X), walk_all(machine, X))
+    assert set(np.unique(machine.predict(X))) <= {0, 1, 2}
+    assert fit.report["leaves"] == machine.n_leaves
+
+
+def test_it_equals_its_own_plain_walk_at_every_threshold_and_beside():
+    X, y = wines()
+    machine = axis_tree(X, y, n_classes=3, max_leaves=8, **QUICK).machine
+    probes = probe_rows(machine)
+    assert np.array_equal(machine.apply(probes), walk_all(machine, probes))
+    assert np.array_equal(machine.margin(probes), margins_of(machine, probes))
+
+
+def test_it_pickles_and_names_its_classes():
+    X, y = wines()
+    machine = axis_tree(X, y, classes=["a", "b", "c"], max_leaves=6, **QUICK).machine
+    again = pickle.loads(pickle.dumps(machine))
+    assert np.array_equal(again.predict(X), machine.predict(X))
+    assert set(machine.predict(X)) == {"a", "b", "c"}
+
+
+def test_limits_are_kept():
+    X, y = make_friedman1(300, random_state=0)
+    fit = axis_tree(X, y, max_leaves=20, max_depth=3, min_samples_leaf=15, **QUICK)
+    assert fit.machine.n_leaves <= 8
+    assert fit.machine.structure.leaf_depth.max() <= 3
+    assert np.bincount(fit.machine.apply(X)[:, 0]).min() >= 15
+
+
+def test_the_same_seed_gives_the_same_tree_on_any_number_of_threads():
+    X, y = wines()
+    one, two, other = (
+        axis_tree(X, y, n_classes=3, max_leaves=6, **QUICK | {"n_threads": n, "seed": seed}).machine
+        for n, seed in ((1, 4), (3, 4), (1, 5))
+    )
+    for name in ("selection", "t", "children", "V", "missing"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+    assert not np.array_equal(one.V, other.V)
+
+
+def test_validation_decides_and_is_never_worse_than_greed():
+    X, y = make_friedman1(600, noise=2.0, random_state=1)
+    fit = axis_tree(X[:400], y[:400], validation=(X[400:], y[400:]), max_leaves=16, **QUICK)
+    assert fit.report["valid"] <= fit.report["valid_greedy"]
+    assert [row["step"] for row in fit.history] == list(range(1, len(fit.history) + 1))
+
+
+def test_weights_count_as_rows_do():
+    X, y = make_friedman1(60, random_state=2)
+    twice = np.arange(60) % 3 == 0
+    options = {"max_leaves": 6, "n_iterations": 0, "show": False, "n_threads": 1}
+    validation = make_friedman1(60, random_state=3)
+    weighed = axis_tree(X, y, sample_weight=1.0 + twice, validation=validation, **options)
+    repeated = axis_tree(
+        np.concatenate([X, X[twice]]),
+        np.concatenate([y, y[twice]]),
+        validation=validation,
+        **options,
+    )
+    if weighed.report["setting"]["least"] == 1 == repeated.report["setting"]["least"]:
+        assert np.allclose(weighed.machine.predict(X), repeated.machine.predict(X))
+
+
+def test_rows_of_no_weight_are_not_there():
+    X, y = wines()
+    w = np.ones(len(y))
+    w[y == 2] = 0
+    fit = axis_tree(X, y, n_classes=3, sample_weight=w, max_leaves=4, **QUICK)
+    assert np.all(fit.machine.predict_proba(X)[:, 2] == 0)
+
+
+def test_several_outputs_share_one_tree():
+    X, y = make_friedman1(300, random_state=0)
+    Y = np.stack([y, 1e6 * X[:, 5] - 3e5], axis=1)
+    fit = axis_tree(X, Y, max_leaves=16, **QUICK)
+    assert fit.machine.predict(X).shape == (300, 2)
+    assert np.corrcoef(fit.machine.predict(X)[:, 1], Y[:, 1])[0, 1] > 0.9
+
+
+def test_missing_values_go_where_they_help():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(400, 2))
+    X[rng.random(400) < 0.3, 0] = np.nan
+    y = np.where(np.isnan(X[:, 0]), 1, 0)
+    machine = axis_tree(X, y, n_classes=2, max_leaves=2, **QUICK).machine
+    assert np.array_equal(machine.predict(X), y)
+    assert machine.predict([[1e300, 0.5]])[0] == 0  # no value is a missing one
+
+
+def test_it_can_be_interrupted(monkeypatch):
+    X, y = wines()
+    calls = []
+
+    def interrupt(self, part):
+        calls.append(part)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(Searches, "advance", interrupt)
+    fit = axis_tree(X, y, n_classes=3, max_leaves=6, **QUICK)
+    assert fit.report["interrupted"]
+    assert len(calls) == 2
+    assert np.mean(fit.machine.predict(X) == y) > 0.8
+
+
+# -- odd data -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [-990, -40, 40, 990])
+def test_targets_and_features_of_any_scale_give_the_same_tree(power):
+    X, y = make_friedman1(200, random_state=0)
+    scale = 2.0**power  # exact, so that the search takes the same way
+    plain = axis_tree(X, y, max_leaves=6, **QUICK).machine
+    scaled = axis_tree(X * scale, y * scale, max_leaves=6, **QUICK).machine
+    assert np.array_equal(plain.children, scaled.children)
+    assert np.array_equal(plain.t * scale, scaled.t)
+    assert np.allclose(scaled.V / scale, plain.V, rtol=1e-12)
+
+
+def test_a_target_far_from_zero_is_learned_as_well():
+    X, y = make_friedman1(200, random_state=0)
+    said = axis_tree(X, y + 1e9, max_leaves=16, **QUICK).machine.predict(X) - 1e9
+    assert 1 - np.var(said - y) / np.var(y) > 0.75
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.zeros((30, 2)), np.arange(30) % 2),
+        (np.arange(60.0).reshape(30, 2), np.zeros(30, int)),
+        (np.array([[0.0], [1.0]]), np.array([0, 1])),
+        (np.array([[0.0]]), np.array([0])),
+        (np.full((30, 2), np.nan), np.arange(30) % 2),
+        (np.tile([[1.0, 2.0], [3.0, 4.0]], (20, 1)), np.tile([0, 1], 20)),
+        (np.where(np.arange(500)[:, None] == 7, 9.0, 1.0), (np.arange(500) == 7).astype(int)),
+        (np.array([[-np.inf], [0.0], [np.inf]] * 10), np.array([0, 1, 0] * 10)),
+        (np.full((4, 1), 1.7e308) * [[1], [-1], [0.5], [0]], np.array([0, 1, 0, 1])),
+    ],
+    ids=["constant", "one class", "two rows", "one row", "all missing", "duplicates", "imbalance",
+         "infinite", "overflow"],
+)  # fmt: skip
+def test_odd_data_work(X, y):
+    for target, n_classes in ((y, 2), (y.astype(float), None)):
+        machine = axis_tree(X, target, n_classes=n_classes, max_leaves=4, **QUICK).machine
+        said = machine.predict(X)
+        assert np.all(np.isfinite(machine.V))
+        distinct = {tuple(np.nan_to_num(x, nan=0.5)): t for x, t in zip(X, y, strict=True)}
+        if len(y) <= 40 and len(distinct) > 1 and len(set(y)) == 2:
+            assert np.mean(np.round(said) == y) == 1.0
+
+
+def test_a_constant_target_is_one_leaf():
+    X, _ = make_friedman1(100, random_state=0)
+    fit = axis_tree(X, np.full(100, -2.5e-7), **QUICK)
+    assert fit.machine.n_leaves == 1
+    assert fit.machine.predict(X[:3]).tolist() == [-2.5e-7] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"X": [1.0, 2.0]}, "X has shape"),
+        ({"X": np.empty((0, 3))}, "X has shape"),
+        ({"X": [["a"], ["b"]]}, "no array of numbers"),
+        ({"y": [0.0, np.nan]}, "y[1] is nan"),
+        ({"y": [0.0]}, "y of shape"),
+        ({"y": [0, 2], "n_classes": 2}, "labels from 0 to 2"),
+        ({"y": [0.5, 1.0], "n_classes": 2}, "dtype float64"),
+        ({"sample_weight": [1.0, -1.0]}, "weights from -1.0"),
+        ({"sample_weight": [0.0, 0.0]}, "weights from 0.0"),
+        ({"sample_weight": [1.0]}, "sample_weight of shape"),
+        ({"max_leaves": 0}, "max_leaves = 0"),
+        ({"n_iterations": 1.5}, "n_iterations = 1.5"),
+        ({"validation": ([[1.0, 2.0]], [0.0])}, "the validation rows have 2 features"),
+        ({"validation": 3}, "validation is a int"),
+        ({"classes": ["a"], "n_classes": 2, "y": [0, 1]}, "1 labels for 2 classes"),
+    ],
+)
+def test_rubbish_is_refused_in_three_parts(change, says):
+    call = {"X": [[1.0], [2.0]], "y": [0.0, 1.0]} | change
+    with pytest.raises(dm.InputError) as error:
+        axis_tree(call.pop("X"), call.pop("y"), **call)
+    assert says in error.value.found
+    assert "axis-aligned tree" in str(error.value)
+    assert "What to do:" in str(error.value)
