@@ -161,7 +161,7 @@ def _classify(
     searches = []
     with Watch("oblique tree", total=effort.total * len(modes), show=show) as watch:
         for mode in modes:
-            zero = is_nan if mode == "zero" else np.zeros_like(is_nan)
+            zero = np.logical_and(is_nan, mode == "zero")
             scaling = Scaling.of(_filled(X, zero))
             if not scaling.varies.any():
                 continue
