@@ -25,7 +25,7 @@ from .errors import (
     NotATreeError,
     UnsupportedModelError,
 )
-from .explain import certify, explain_mismatch
+from .explain import certify, diff, explain_mismatch
 from .machine import (
     CategorySets,
     Columns,
@@ -65,6 +65,7 @@ __all__ = [
     "certify",
     "column_rank",
     "convert",
+    "diff",
     "direct_sum",
     "engine_info",
     "exit_is_unique",

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .commands.bench import bench
+from .commands.diff import diff
 from .commands.explore import explore
 from .commands.predict import predict
 from .errors import DecisionMachinesError, InexactWarning
@@ -179,6 +180,7 @@ def verify(
 app.command()(predict)
 app.command()(explore)
 app.command()(bench)
+app.command()(diff)
 
 
 def main() -> None:

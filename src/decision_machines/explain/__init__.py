@@ -7,18 +7,24 @@ What a machine says of itself: `rules` (paths in words), `boxes` (leaves as boxe
 (what would have changed the answer), `code_margin` (how many tests that takes), `bounds` over a box
 of inputs and `is_monotone`. They rest on `cells`: every feature's values cut into
 cells that no test tells apart, so that what holds for all inputs is a finite question.
+
+`simplify` makes a machine smaller without changing one bit of its answers; `fingerprint` names what
+decides them; `diff` says what differs between two machines and shows an input.
 """
 
 from __future__ import annotations
 
 from .bounds import OutputBounds, bounds
 from .boxes import Boxes, boxes
+from .canonical import fingerprint
 from .certify import Certificate, Disagreement, certify
 from .code_distance import CodeMargin, code_margin
 from .counterfactual import Counterfactual, counterfactual
+from .diff import MachineDiff, TreeChange, diff
 from .mismatch import Mismatch, MismatchReport, explain_mismatch
 from .monotone import Monotonicity, is_monotone
 from .rules import DecisionRule, DecisionRules, rules
+from .simplify import simplify
 
 __all__ = [
     "Boxes",
@@ -28,16 +34,21 @@ __all__ = [
     "DecisionRule",
     "DecisionRules",
     "Disagreement",
+    "MachineDiff",
     "Mismatch",
     "MismatchReport",
     "Monotonicity",
     "OutputBounds",
+    "TreeChange",
     "bounds",
     "boxes",
     "certify",
     "code_margin",
     "counterfactual",
+    "diff",
     "explain_mismatch",
+    "fingerprint",
     "is_monotone",
     "rules",
+    "simplify",
 ]

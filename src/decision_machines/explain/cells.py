@@ -145,7 +145,7 @@ class Cells:
         low = float(self.low(feature)[at])
         if np.isfinite(low):
             with np.errstate(over="ignore"):
-                further = float(self.dtype.type(low + max(1.0, abs(low))))
+                further = float(self.dtype.type(ends[at - 1] + max(1.0, abs(low))))
             return further if np.isfinite(further) else low
         return 0.0 if ends[at] > 0 and low < 0 else float(ends[at])
 

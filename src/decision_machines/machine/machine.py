@@ -841,6 +841,38 @@ class DecisionMachine(Part):
         """
         return _room("explain").is_monotone(self, feature, direction, output=output, budget=budget)
 
+    def simplify(self) -> DecisionMachine:
+        """The machine with less in it; every prediction stays the same, bit for bit.
+
+        Tests answered by the path above them go, and with them leaves that no input reaches; a
+        test with equal subtrees on both sides goes; columns that nothing reads go.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> from dataclasses import replace
+        >>> machine = dm.figure_one()
+        >>> replace(machine, V=machine.V.clip(4)).simplify()
+        DecisionMachine(1 tree, 3 leaves, depth 2, 4 features; the paper's Fig. 1)
+        """
+        return _room("explain").simplify(self)
+
+    def fingerprint(self) -> str:
+        """A hash of all that decides answers, the same in every process and on every machine.
+
+        Equal for machines that differ only in how tests and columns are numbered, in columns
+        that no test reads, in feature names, in `source` and in the source's own numbers of
+        nodes. SHA-256 over the columns read, thresholds, missing answers, children, values and
+        output, tests in preorder; "dm1:" names this order.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().fingerprint()[:12]
+        'dm1:7751007b'
+        """
+        return _room("explain").fingerprint(self)
+
     def plot_tree(self, ax=None, *, tree: int | None = None, x=None, X=None):
         """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
 
