@@ -37,10 +37,6 @@ class Setting:
     lr_t: float = 0.02
     lr_slope: float = 0.02
     lr_V: float = 0.01
-    decay: float = 0.0
-    """How strongly values are drawn to their tree's mean."""
-    drop: float = 0.0
-    """The share of trees left out of each step; the others count for them."""
     sharpen: float = 1.0
     """By how much all slopes grow over the run, besides what they learn."""
 
@@ -50,19 +46,47 @@ class Setting:
 
 
 def row_losses(objective: Objective, margin: Tensor, rows: Rows, *, judging: bool) -> Tensor:
-    """(m,) losses; rankings are trained by pairs and judged by NDCG."""
+    """(m,) losses in float64; rankings are trained by pairs and judged by NDCG."""
+    margin = margin.double()
     if objective.is_ranking:
         assert rows.group is not None
         return (one_minus_ndcg if judging else lambda_loss)(margin, rows.y, rows.group)
     return objective.loss(margin, rows.y)
 
 
-def judge(objective: Objective, margin: Tensor, rows: Rows) -> float:
-    """The mean loss of rows, weighted; infinite where it is not a number."""
+@dataclass(frozen=True)
+class Judgement:
+    """The losses of rows and their weighted mean; infinite where that is not a number."""
+
+    losses: Tensor
+    w: Tensor
+
+    @property
+    def mean(self) -> float:
+        total = float((self.losses * self.w).sum() / self.w.sum())
+        return total if math.isfinite(total) else math.inf
+
+    def lead_over(self, other: Judgement) -> float:
+        """How far below the other's mean this one's is, in standard errors of the difference."""
+        gain = (other.losses - self.losses).double()
+        share = self.w / self.w.sum()
+        mean = float((gain * share).sum())
+        error = float(((gain - mean).square() * share.square()).sum().sqrt())
+        return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+
+
+def judge(objective: Objective, margin: Tensor, rows: Rows) -> Judgement:
+    """What the objective says of margins, row by row (of a ranking, group by group)."""
     with torch.no_grad():
-        losses = row_losses(objective, margin.to(torch.float64), rows, judging=True)
-        total = float((losses * rows.w).sum() / rows.w.sum())
-    return total if math.isfinite(total) else math.inf
+        losses, w = row_losses(objective, margin, rows, judging=True), rows.w
+        if objective.is_ranking:
+            assert rows.group is not None
+            n = int(rows.group.max()) + 1
+            by_group = torch.zeros(n, dtype=w.dtype)
+            losses = by_group.index_add(0, rows.group, losses * w)
+            w = by_group.index_add(0, rows.group, w)
+            losses = torch.where(w > 0, losses / w.clamp(min=1e-300), 0.0)
+        return Judgement(losses, w)
 
 
 def soft_margin(net: SoftMachine, rows: Rows) -> Tensor:
@@ -114,10 +138,6 @@ class Descent:
             ]
         )
         self.model = distributed.wrap(_Margin(net))
-        of_leaf = net.leaves.of_leaf
-        self.count = net.t.new_zeros(max(net.machine.n_trees, 1)).index_add(
-            0, of_leaf, net.t.new_ones(len(of_leaf))
-        )
         self.simplex = _simplex(net) if objective.on_simplex else None
 
     def epoch(self) -> float:
@@ -125,14 +145,12 @@ class Descent:
         generator = torch.Generator().manual_seed(
             int(np.random.SeedSequence([self.seed, self.key, self.done]).generate_state(1)[0])
         )
-        self.generator = generator
         batches = self.rows.batches(self.batch_size, generator)
         total, weight = 0.0, 0.0
         for i, index in enumerate(batches):
             self._set_rates((self.done + i / len(batches)) / self.epochs)
             loss, batch_weight = self._step(index)
             total, weight = total + loss, weight + batch_weight
-        self.net.leaves.head.fill_(1.0)
         self.done += 1
         total, weight = distributed.added(total), weight
         return total / weight if weight else math.nan
@@ -151,11 +169,6 @@ class Descent:
             return 0.0, 0.0
         groups = None if self.rows.group is None else self.rows.group[index]
         mine = self.rows.take(distributed.share(index, groups))
-        if self.setting.drop:
-            keep = (
-                torch.rand(len(self.net.leaves.head), generator=self.generator) >= self.setting.drop
-            )
-            self.net.leaves.head.copy_(keep / (1 - self.setting.drop))
         margin = self.model(mine.x)
         losses = row_losses(self.objective, margin, mine, judging=False)
         loss = (losses * mine.w).sum()
@@ -163,22 +176,9 @@ class Descent:
         # Processes average their gradients: each one's share is multiplied up before.
         (loss * (distributed.n_processes() / (weight * self.scale))).backward()
         self.adam.step()
-        if self.setting.decay:
-            self._draw_in()
         if self.simplex is not None:
             self.simplex()
         return float(loss.detach()), weight
-
-    def _draw_in(self) -> None:
-        """Values a little nearer to their tree's mean."""
-        V, of_leaf = self.net.leaves.V, self.net.leaves.of_leaf
-        rate = self.setting.decay * next(
-            g["lr"] for g in self.adam.param_groups if g["params"][0] is V
-        )
-        with torch.no_grad():
-            count = self.count[:, None]
-            mean = V.new_zeros((len(count), V.shape[1])).index_add(0, of_leaf, V) / count
-            V.lerp_(mean[of_leaf], rate)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on."""

@@ -42,7 +42,7 @@ def refit_values(
     """
     from scipy.optimize import minimize
 
-    if machine.linear is not None or not machine.n_leaves:
+    if machine.linear is not None or not machine.n_leaves or ridge == np.inf:
         return machine
     sums = _Sums(machine, rows, n_threads)
     V = np.array(machine.V, np.float64)

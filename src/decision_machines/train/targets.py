@@ -97,8 +97,7 @@ def _codes(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
         shown = ", ".join(map(repr, labels.tolist()[:8])) + (" …" if len(labels) > 8 else "")
         raise InputError(
             DOING,
-            f"y[{row}] = {y[row].item() if hasattr(y[row], 'item') else y[row]!r} is no label of "
-            "the machine",
+            f"y[{row}] = {y.tolist()[row]!r} is no label of the machine",
             f"its labels are {shown}; map y to them, or train a model that knows this one",
         )
     return codes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,10 @@ from . import checkpoints, distributed
 from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
 from .rows import read_parts
-from .search import SOURCE, Choice, Search
+from .search import Search
+from .subject import SOURCE, Choice, Subject
 from .tuned import Report, Start, Tuned
 from .watch import Watch
-from .widths import measure
 
 if TYPE_CHECKING:
     import os
@@ -29,11 +30,13 @@ DOING = "tuning a machine"
 SETTINGS = (
     Setting(0.1, 0.02, 0.02, 0.01),
     Setting(0.3, 0.02, 0.02, 0.01),
-    Setting(0.5, 0.02, 0.02, 0.01),
-    Setting(0.1, 0.02, 0.02, 0.002),
-    Setting(0.3, 0.05, 0.05, 0.01),
+    Setting(0.5, 0.005, 0.005, 0.01),
+    Setting(0.5, 0.05, 0.05, 0.01),
+    Setting(0.8, 0.005, 0.005, 0.005),
+    Setting(0.8, 0.05, 0.05, 0.01),
+    Setting(0.3, 0.05, 0.05, 0.02, sharpen=30.0),
 )
-"""Tried by default."""
+"""Tried by default: the noisier the targets, the softer; the last ends nearly hard."""
 PARTS = ("t", "slope", "V", "S")
 ROWS_OF_THE_BOUND = 128
 
@@ -52,7 +55,7 @@ def tune(
     epochs: int = 12,
     patience: int = 4,
     batch_size: int = 256,
-    refit: bool | None = None,
+    refit: bool | DecisionMachine | Any = None,
     seed: int = 0,
     n_threads: int | None = None,
     show: bool | None = None,
@@ -97,10 +100,12 @@ def tune(
     refit
         Whether the chosen settings are trained again, as long as they were, on training and
         validation rows together. By default only where the validation rows were held out of X: rows
-        that you gave are never trained on unasked. The losses in `report.soft` and `report.hard`
-        are those of the choice before the refit, on rows it had not seen. After a refit no unseen
-        rows are left to judge it by; it is kept only where it, too, is no worse than the source on
-        the validation rows, and otherwise the choice itself is returned.
+        that you gave are never trained on unasked. Best give the source trained on all of these
+        rows, a machine or a model: the settings are then applied to it.
+        `report.soft` and `report.hard` are losses of the choice before the refit, on rows that it
+        had not seen, and `before_refit` holds it. After a refit no unseen rows are left to judge it
+        by; it is kept only where it, too, is no worse than the source on the validation rows, and
+        otherwise the choice itself is returned.
     seed
         The same seed, rows and options give the same result.
     n_threads
@@ -145,90 +150,73 @@ def tune(
         train, valid, held_out = read_parts(
             machine, goal, X, y, sample_weight, group, validation, seed
         )
-        alphas = sorted({setting.alpha for setting in settings})
-        widths = measure(machine, train.x.numpy(), alphas, seed=seed, n_threads=n_threads)
+        again = _to_train_again(machine, refit, held_out is not None)
         save, state = _checkpoint(
             checkpoint,
             resume,
             [
                 *(machine.t, machine.V, machine.children, machine.missing),
                 *(train.x, train.y, train.w, valid.x, valid.y, valid.w),
-                *(goal.name, learn, settings, epochs, patience, batch_size, refit, seed),
+                *(goal.name, learn, settings, epochs, patience, batch_size, seed),
+                *((None,) if again is None else (again.t, again.V, again.children)),
             ],
         )
-        search = Search(
+        subject = Subject(
             machine,
             goal,
             train,
-            valid,
-            widths,
             settings,
             learn=learn,
             epochs=epochs,
-            patience=patience,
             batch_size=batch_size,
             seed=seed,
             n_threads=n_threads,
-            save=save,
         )
+        search = Search(subject, valid, patience=patience, save=save)
         _check_loss(search)
-        if distributed.rank() != 0:
-            show = False
-        total = len(settings) * epochs + 1
-        with Watch("tuning", total=total, show=show) as watch:
+        show = show if distributed.rank() == 0 else False
+        with Watch("tuning", total=len(settings) * epochs + 1, show=show) as watch:
             if state is not None:
                 watch.history = search.load_state_dict(state)
             search.run(watch)
-        soft, hard = search.soft, search.hard
-        wants_refit = held_out is not None if refit is None else refit
-        refitted = None
-        if wants_refit and not watch.interrupted:
-            with Watch("training again on all rows", show=show) as again:
-                again.history = watch.history
-                refitted = search.refit(train.joined(valid), again)
-            watch.interrupted = again.interrupted
-        return _finished(search, soft, hard, refitted, watch, held_out, begin)
+        chosen = _result(search, subject, search.soft, search.hard, watch, held_out, begin)
+        if again is None or watch.interrupted:
+            return chosen
+        with Watch("training again on all rows", show=show) as second:
+            second.history = watch.history
+            other = subject.on(again, train.joined(valid))
+            soft, hard = search.refit(other, second)
+        if second.interrupted:
+            return replace(chosen, report=replace(chosen.report, interrupted=True))
+        found = _result(search, other, soft, hard, second, held_out, begin)
+        return _checked_refit(search, chosen, found)
 
 
-def _finished(
+def _result(
     search: Search,
+    subject: Subject,
     soft: Choice,
     hard: Choice,
-    refitted: tuple[Choice, Choice] | None,
     watch: Watch,
     held_out: np.ndarray | None,
     begin: float,
 ) -> Tuned:
     """The machines of the choices, and the report."""
-    valid, settings = search.valid, search.settings
-    net, machine = search.soft_machine(soft), search.hard_machine(hard)
-    again: dict[str, Any] = {"refit_soft": None, "refit_hard": None}
-    if refitted is not None:
-        both = search.train.joined(valid)
-        candidate = search.soft_machine(refitted[0])
-        loss = judge(search.objective, soft_margin(candidate, valid), valid)
-        if loss <= search.source_loss:
-            net, again["refit_soft"] = candidate, loss
-        other = search.hard_machine(refitted[1], both)
-        loss = search.judge_hard(other, valid)
-        if loss <= search.source_loss:
-            machine, again["refit_hard"] = other, loss
-    alpha = settings[max(hard.setting, 0)].alpha
+    net, machine = subject.soft_machine(soft), subject.hard_machine(hard)
+    settings = subject.settings
     report = Report(
-        objective=search.objective.name,
-        n_train=len(search.train),
-        n_validation=len(valid),
-        source=search.source_loss,
+        objective=subject.objective.name,
+        n_train=len(search.subject.rows),
+        n_validation=len(search.valid),
+        source=search.source.mean,
         soft=soft.loss,
         hard=hard.loss,
         chosen_soft=soft.words(settings),
         chosen_hard=hard.words(settings),
         trials=search.trials,
-        start=_start(search, soft),
+        start=_start(subject, soft),
         n_tests=machine.n_tests,
-        **_changes(search, machine, net, soft, alpha),
-        refitted=refitted is not None,
-        **again,
+        **_changes(subject, machine, net, soft, settings[max(hard.setting, 0)].alpha),
         interrupted=watch.interrupted,
         seconds=time.perf_counter() - begin,
         validation_rows=held_out,
@@ -236,16 +224,31 @@ def _finished(
     return Tuned(machine, net, report, watch.history)
 
 
+def _checked_refit(search: Search, chosen: Tuned, found: Tuned) -> Tuned:
+    """What was trained again; where it is worse than the source, what was chosen instead."""
+    valid, goal = search.valid, search.subject.objective
+    soft = judge(goal, soft_margin(found.soft, valid), valid).mean
+    hard = search.subject.judge(found.machine, valid).mean
+    report = replace(found.report, refit_soft=soft, refit_hard=hard)
+    return Tuned(
+        found.machine if hard <= search.source.mean else chosen.machine,
+        found.soft if soft <= search.source.mean else chosen.soft,
+        report,
+        found.history,
+        chosen,
+    )
+
+
 def _changes(
-    search: Search, machine: DecisionMachine, net: Any, soft: Choice, alpha: float
+    subject: Subject, machine: DecisionMachine, net: Any, soft: Choice, alpha: float
 ) -> dict[str, Any]:
-    source = search.machine
+    source = subject.machine
     moved = np.abs(machine.t.astype(np.float64) - source.t.astype(np.float64))
-    moved = np.where(machine.t == source.t, 0.0, moved) / search.widths.width(alpha)
+    moved = np.where(machine.t == source.t, 0.0, moved) / subject.widths.width(alpha)
     spread = float(np.std(source.V)) or 1.0
     factor = 1.0
     if soft.setting != SOURCE and source.n_tests:
-        begun = np.log(search.widths.slope(search.settings[soft.setting].alpha))
+        begun = np.log(subject.widths.slope(subject.settings[soft.setting].alpha))
         now = (net.log_slope - net.log_tau).detach().numpy()
         factor = float(np.exp(np.median(now - begun)))
     return {
@@ -258,14 +261,14 @@ def _changes(
     }
 
 
-def _start(search: Search, soft: Choice) -> Start | None:
+def _start(subject: Subject, soft: Choice) -> Start | None:
     """How far the softened source is from the source on training rows, and the bound of it."""
-    machine = search.machine
-    rows = search.train.x[:ROWS_OF_THE_BOUND]
+    machine = subject.machine
+    rows = subject.rows.x[:ROWS_OF_THE_BOUND]
     if machine.linear is not None or not machine.n_trees:
         return None
-    alpha = search.settings[max(soft.setting, 0)].alpha
-    net = search.soften(alpha)
+    alpha = subject.settings[max(soft.setting, 0)].alpha
+    net = subject.soften(alpha)
     with torch.no_grad():
         margin, weights = net._margin(rows, True)
     assert weights is not None
@@ -276,7 +279,7 @@ def _start(search: Search, soft: Choice) -> Start | None:
     spread = np.maximum.reduceat(V, starts) - np.minimum.reduceat(V, starts)
     lost = (1 - weights.gather(1, exits)).clamp(min=0.0)
     factor = abs(machine.output.scale / machine.output.divisor)
-    bound = lost @ torch.from_numpy(spread.max(1)) * factor
+    bound = lost.double() @ torch.from_numpy(spread.max(1)) * factor
     gap = (margin - torch.from_numpy(machine.margin(rows.numpy()).astype(np.float64))).abs()
     return Start(alpha, float(bound.max()), float(gap.max()), float(gap.mean()))
 
@@ -324,8 +327,35 @@ def _check_machine(machine: DecisionMachine) -> None:
         )
 
 
+def _to_train_again(
+    machine: DecisionMachine, refit: Any, is_held_out: bool
+) -> DecisionMachine | None:
+    """The machine that is trained again on all rows; None for none."""
+    if refit is None or isinstance(refit, (bool, np.bool_)):
+        return machine if (is_held_out if refit is None else refit) else None
+    if not isinstance(refit, DecisionMachine):
+        from ..read import convert
+
+        refit = convert(refit)
+    _check_machine(refit)
+    same = (refit.n_features, refit.n_outputs, refit.output.link)
+    classes = [
+        None if m.output.classes is None else [c.tolist() for c in m.output.classes]
+        for m in (refit, machine)
+    ]
+    if same != (machine.n_features, machine.n_outputs, machine.output.link) or (
+        classes[0] != classes[1]
+    ):
+        raise InputError(
+            DOING,
+            f"refit={refit!r} beside the source {machine!r}",
+            "give the same kind of model, trained on training and validation rows",
+        )
+    return refit
+
+
 def _check_loss(search: Search) -> None:
-    if not np.isfinite(search.source_loss):
+    if not np.isfinite(search.source.mean):
         raise InputError(
             DOING,
             "the source's own loss on the validation rows is not finite",

@@ -59,10 +59,9 @@ class Report:
     """Root mean square change of leaf values, relative to their spread."""
     slope_factor: float
     """The median factor by which the soft machine's slopes grew."""
-    refitted: bool
     refit_soft: float | None = None
     refit_hard: float | None = None
-    """After the refit, on validation rows that it was trained on: no measure of quality."""
+    """After a refit, on validation rows that it was trained on: no measure of quality."""
     interrupted: bool = False
     seconds: float = 0.0
     validation_rows: np.ndarray | None = field(default=None, repr=False)
@@ -98,8 +97,8 @@ class Report:
                 f"  before step 1     margins within {self.start.largest:.3g} of the source's "
                 f"(bound {self.start.bound:.3g}), {self.start.mean:.3g} on average"
             )
-        if self.refitted:
-            lines.append("  refitted          on training and validation rows with these settings")
+        if self.refit_soft is not None:
+            lines.append("  trained again     on training and validation rows with these settings")
         lines.append("  tried             soft      hard      epochs")
         lines += [
             f"    {trial.soft:<15.6g} {trial.hard:<15.6g} {trial.epochs:<3} {trial.setting}"
@@ -121,6 +120,8 @@ class Tuned:
     report: Report
     history: list[dict[str, float]]
     """The learning curves: a row for each epoch of each setting."""
+    before_refit: Tuned | None = None
+    """What was chosen, as it was judged on unseen validation rows; None without a refit."""
 
     def __repr__(self) -> str:
         return f"Tuned({self.machine!r})\n{self.report}"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..machine import DecisionMachine
     from ..relax.module import SoftMachine
+    from .widths import Widths
 
 
 class UnitAdam(torch.optim.Optimizer):
@@ -89,3 +90,27 @@ def _spreads(z: np.ndarray) -> np.ndarray:
         mean = np.nansum(z / n, 0)
         found = np.sqrt(np.nansum(((z - mean) / np.sqrt(n)) ** 2, 0))
     return np.where(np.isfinite(found) & (found > 0), found, 1.0)
+
+
+def precision(machine: DecisionMachine, widths: Widths, margin: np.ndarray) -> torch.dtype:
+    """float32, which is faster, where it tells apart all that counts; else float64.
+
+    Rounding must be below a hundredth of a width for every threshold, and below a ten-thousandth
+    of their spread for margins; and nothing may be near the ends of the range.
+    """
+    step = float(np.finfo(np.float32).eps)
+    t = widths.t[np.isfinite(widths.t)]
+    finest = np.minimum.reduce([widths.width(alpha) for alpha in widths.quantiles])
+    finest = finest[np.isfinite(widths.t)]
+    spread = margin.astype(np.float64).std(0)
+    sizes = np.concatenate([finest, np.abs(t), spread, np.abs(machine.V).ravel(), [1.0]])
+    sizes = sizes[sizes > 0]
+    is_safe = (
+        not machine.is_oblique
+        and machine.linear is None
+        and bool(np.all(step * np.abs(t) < 1e-2 * finest))
+        and bool(np.all(step * np.abs(margin).max(0, initial=0) < 1e-4 * spread))
+        and sizes.min() > 1e-30
+        and sizes.max() < 1e30
+    )
+    return torch.float32 if is_safe else torch.float64
