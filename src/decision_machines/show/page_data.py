@@ -217,7 +217,8 @@ def _thresholds(machine: DecisionMachine) -> tuple[np.ndarray, np.ndarray]:
         )
     S = machine.S.tocoo()
     cuts = machine.t.astype(np.float64)[S.row] / np.where(S.data == 0, np.nan, S.data)
-    small = np.abs(cuts) <= np.nanpercentile(np.abs(cuts), 90) if len(cuts) else cuts > 0
+    # A small weight cuts its axis far away, where no data are.
+    small = np.abs(cuts) <= 10 * np.nanmedian(np.abs(cuts)) if len(cuts) else cuts > 0
     return columns.feature[S.col][small], cuts[small]
 
 

@@ -12,6 +12,7 @@ import { MatrixView, measureMatrix } from "./matrix_view.js";
 import { MOST_VALUES, ValuesView, valueColumns, valuesWidth } from "./values_view.js";
 import { Inputs, firstInput } from "./inputs.js";
 import { Forest } from "./forest.js";
+import { respond } from "./links.js";
 import { answerFor, focusOutput, predictionText, showAnswer } from "./answer.js";
 import { Change } from "./change.js";
 import { byId, html } from "./svg.js";
@@ -24,6 +25,7 @@ const rows = data.rows && { ...data.rows, x: unpack(data.rows.x), number: unpack
 const state = { x: firstInput(machine, spans, rows), tree: 0, tau: 0, row: rows ? 0 : -1, opened: new Set() };
 let scene = null;
 let part = null;
+let lastWidth = 0;
 
 // ------------------------------------------------------------------ what follows from the state
 
@@ -62,17 +64,18 @@ const holdsShares = (() => {
 
 // ------------------------------------------------------------------ the views
 
+let pointed = null;
+const mark = (target) => {
+  pointed = target;
+  for (const view of [treeView, matrixView, valuesView]) view.mark(target);
+};
 const point = (target, sentence) => {
   byId("explain-text").textContent = sentence;
-  treeView.mark(target);
-  matrixView.mark(target);
-  valuesView.mark(target);
+  mark(target);
 };
 const open = (node) => {
   state.opened.add(node);
-  const inTree = byId("tree").contains(document.activeElement);
   drawTree();
-  if (inTree) treeView.focusNode(node);
 };
 const treeView = new TreeView(byId("tree"), { onPoint: point, onOpen: open });
 const matrixView = new MatrixView(byId("matrix"), { onPoint: point, onOpen: open });
@@ -89,6 +92,7 @@ const change = new Change(machine, spans, { onTry: setInput });
 function pickTree(tree) {
   state.tree = tree;
   state.opened = new Set();
+  pointed = null;
   forest.show(tree);
   scene = makeScene();
   drawTree();
@@ -107,7 +111,9 @@ const isBelow = (width) => matchMedia(`(max-width: ${width})`).matches;
 
 /** The roomiest drawing that fits beside itself; else the smallest, whose parts scroll. */
 function fit(columns) {
-  const all = byId("views").clientWidth;
+  // Asked for once: each answer makes the browser lay out everything.
+  lastWidth ||= byId("views").clientWidth;
+  const all = lastWidth;
   const room = isBelow("50rem") ? all : all - valuesWidth(columns.length) - 4;
   const isStacked = isBelow("70rem");
   for (const look of LOOKS) {
@@ -129,6 +135,7 @@ function fit(columns) {
 
 function drawTree() {
   const { shape } = scene;
+  const held = document.activeElement?.item?.node;
   part = drawnPart(shape, scene.path.map(({ test }) => test), state.opened);
   const columns = valueColumns(machine, shape);
   const { look, size, tree } = fit(columns);
@@ -141,6 +148,8 @@ function drawTree() {
   const matrixTop = isBelow("70rem") ? size.strip + 4 : top;
   matrixView.draw(machine, scene, part, size, matrixTop, row);
   valuesView.draw(machine, scene, part, columns, isBelow("50rem") ? 40 : matrixTop, row);
+  if (held !== undefined) treeView.focusNode(held);
+  mark(pointed);
   const said = [];
   if (!part.isWhole) {
     said.push(`${part.rows.length} rows are drawn of a tree with ${plural(shape.nLeaves, "leaf", "leaves")}: the rest is folded (▸) and opens with a click or Enter; the path of x is always drawn`);
@@ -152,7 +161,6 @@ function drawTree() {
 }
 
 let resizing = 0;
-let lastWidth = 0;
 new ResizeObserver(() => {
   const width = byId("views").clientWidth;
   if (!scene || width === lastWidth) return;
@@ -394,6 +402,9 @@ function begin() {
   checkItself();
 }
 
+/** Numbers as the decimal text of their 64 bits: JSON would lose NaN and the sign of zero. */
+const bits = (values) => Array.from(new BigUint64Array(Float64Array.from(values).buffer), String);
+
 /** For scripts and tests: rows as base64 of float64 in, answers as plain arrays out. */
 globalThis.explorer = {
   machine,
@@ -405,12 +416,16 @@ globalThis.explorer = {
     return Array.from({ length: n }, (_, row) => x.subarray(row * machine.nFeatures, (row + 1) * machine.nFeatures));
   },
   evaluate(base64) {
-    const bits = (values) => Array.from(new BigUint64Array(Float64Array.from(values).buffer), String);
     return this.rows(base64).map((x) => {
       const { exits, margin } = evaluate(machine, x);
       const answer = answerFor(machine, margin);
       return { exits: Array.from(exits), margin: bits(margin), response: answer.response && bits(answer.response), prediction: predictionText(machine, answer) };
     });
+  },
+  /** Responses of margins for any output, given as in the page's data. */
+  respond(output, margins) {
+    const given = { ...output, linkParams: output.link_params, single: output.dtype === "float32" };
+    return margins.map((margin) => bits(respond(given, margin)));
   },
   soft(base64, tree, tau) {
     return this.rows(base64).map((x) => {
@@ -419,7 +434,6 @@ globalThis.explorer = {
     });
   },
   nearest(base64, tree, wanted) {
-    const bits = (values) => Array.from(new BigUint64Array(Float64Array.from(values).buffer), String);
     return this.rows(base64).map((x) => {
       const { fewest, smallest } = nearestChange(machine, x, tree, change.scales, wanted);
       const told = (move) => move && { x: bits(moved(x, move)), leaf: move.leaf, count: move.count, size: move.size, answer: move.answer };
@@ -432,3 +446,4 @@ globalThis.explorer = {
 
 begin();
 document.documentElement.dataset.ready = "true";
+performance.mark("ready");

@@ -78,7 +78,7 @@ export class Inputs {
     group.firstChild.append(html("label", { class: "missing", for: `missing-${i}` }, missing, "missing"));
     const control = { group, slider, field, missing, error, rug, low, high };
     slider.addEventListener("input", () => this.#set(i, tidy(Number(slider.value), low, high)));
-    field.addEventListener("input", () => this.#typed(i, control));
+    for (const event of ["input", "change"]) field.addEventListener(event, () => this.#typed(i, control));
     field.addEventListener("blur", () => {
       if (field.getAttribute("aria-invalid") !== "true") this.show(this.x);
     });

@@ -4,7 +4,7 @@ import { short } from "./numbers.js";
 import { pathTo } from "./machine.js";
 import { columnName, plural, sideName } from "./words.js";
 import { GridView, letter, rowWeight } from "./grid_view.js";
-import { cut, svg } from "./svg.js";
+import { cut, setAttribute, setText, svg } from "./svg.js";
 
 const TITLE = 24;
 const RESULT = 28;
@@ -57,13 +57,15 @@ export class MatrixView extends GridView {
     this.nColumns = J;
     const dots = svg("pattern", { id: "dots", width: size.cell, height: row, patternUnits: "userSpaceOnUse", x: this.size.gutter, y: top },
       svg("circle", { cx: size.cell / 2, cy: row / 2, r: 1.3, class: "zero" }));
+    const small = svg("pattern", { id: "zeros", width: size.cell, height: size.sRow, patternUnits: "userSpaceOnUse", x: size.gutter, y: top - size.strip + TITLE },
+      svg("circle", { cx: size.cell / 2, cy: size.sRow / 2, r: 1.2, class: "zero" }));
     this.band = svg("rect", { class: "band", x: 0, width: size.width, height: row });
     this.rowMark = svg("rect", { class: "cross", x: 0, width: size.width, height: row, visibility: "hidden" });
     this.columnMark = svg("rect", { class: "cross", width: size.cell, visibility: "hidden" });
     this.place(
       size.width, top + part.rows.length * row + 3,
       `S, t, h and B of the tree: ${plural(J, "test")}, ${plural(part.rows.length, "row")}.`,
-      [svg("defs", {}, dots), this.band, this.rowMark, this.columnMark, ...(J ? this.#strip(scene.shape) : []), this.#templates(scene.shape)],
+      [svg("defs", {}, dots, small), this.band, this.rowMark, this.columnMark, ...(J ? this.#strip(scene.shape) : []), this.#templates(scene.shape)],
     );
     this.update(scene);
   }
@@ -79,12 +81,15 @@ export class MatrixView extends GridView {
     const middle = (c) => this.size.gutter + (c + 0.5) * cell;
     const parts = [
       letter("S", this.size.gutter - 8, y.S - 7),
-      svg("rect", { class: "frame", x: this.size.gutter, y: y.S, width: part.tests.length * cell, height: columns.length * sRow, rx: 3 }),
+      svg("rect", { class: "frame zeros", x: this.size.gutter, y: y.S, width: part.tests.length * cell, height: columns.length * sRow, rx: 3 }),
     ];
     columns.forEach((column, r) => {
       const at = y.S + (r + 0.5) * sRow;
       parts.push(svg("text", { class: "row-name", x: this.size.gutter - 8, y: at + 4 }, cut(columnName(machine, column), MOST_LETTERS)));
-      part.tests.forEach((j, c) => parts.push(this.#selects(weightOf(machine, shape.test + j, column), middle(c), at)));
+      part.tests.forEach((j, c) => {
+        const drawn = this.#selects(weightOf(machine, shape.test + j, column), middle(c), at);
+        if (drawn) parts.push(drawn);
+      });
     });
     parts.push(letter("t", this.size.gutter - 8, y.t + number / 2 + 5), letter("S z", this.size.gutter - 8, y.q + number / 2 + 5));
     parts.push(letter("h", this.size.gutter - 8, y.h + RESULT / 2 + 5), letter("B", this.size.gutter - 8, top - 6));
@@ -103,7 +108,7 @@ export class MatrixView extends GridView {
 
   #selects(weight, x, y) {
     const { cell, sRow } = this.size;
-    if (weight === 0) return svg("circle", { class: "zero", cx: x, cy: y, r: 1.2 });
+    if (weight === 0) return null;
     if (this.machine.selection) return svg("circle", { class: "one", cx: x, cy: y, r: Math.min(5.5, sRow / 2 - 2) });
     const width = Math.min(cell - 6, 6 + 4 * Math.log1p(Math.abs(weight)));
     const side = weight < 0 ? "negative" : "positive";
@@ -143,14 +148,13 @@ export class MatrixView extends GridView {
     const { part, top, row } = this;
     this.scene = scene;
     part.tests.forEach((j, c) => {
-      this.read[c].textContent = Number.isNaN(scene.q[j]) ? "NaN" : short(scene.q[j]);
-      setSign(this.results[c], scene.h[j], true);
-      this.results[c].group.classList.toggle("on-path", scene.onPath.has(j));
+      setText(this.read[c], short(scene.q[j]));
+      setSign(this.results[c], scene.h[j], true, scene.onPath.has(j) ? " on-path" : "");
     });
     for (const cell of this.templates) setSign(cell, cell.answer, scene.h[cell.test] === cell.answer);
     const exit = part.rowOfLeaf[scene.exit];
-    this.band.setAttribute("y", top + exit * row);
-    this.names.forEach((name, r) => name.classList.toggle("strong", r === exit));
+    setAttribute(this.band, "y", top + exit * row);
+    this.names.forEach((name, r) => setAttribute(name, "class", r === exit ? "row-name strong" : "row-name"));
   }
 
   mark(target) {
@@ -206,8 +210,8 @@ function signCell(x, y, side) {
   return { group, glyph: group.lastChild, look: "" };
 }
 
-function setSign(drawn, answer, agrees) {
-  const look = `sign ${sideName(answer)} ${agrees ? "solid" : "hollow"}`;
+function setSign(drawn, answer, agrees, extra = "") {
+  const look = `sign ${sideName(answer)} ${agrees ? "solid" : "hollow"}${extra}`;
   if (drawn.look === look) return;
   drawn.look = look;
   drawn.group.setAttribute("class", look);

@@ -18,13 +18,28 @@ export const svg = (name, attributes = {}, ...children) =>
 export const html = (name, attributes = {}, ...children) =>
   build(document.createElement(name), attributes, children);
 
+/** Change a text, or an attribute, only where it is another one: the browser lays out anew for each. */
+export function setText(element, text) {
+  if (element.shownText === text) return;
+  element.shownText = text;
+  element.textContent = text;
+}
+
+export function setAttribute(element, name, value) {
+  const shown = (element.shown ??= {});
+  if (shown[name] === value) return;
+  shown[name] = value;
+  element.setAttribute(name, value);
+}
+
 export const byId = (id) => document.getElementById(id);
+
+const segmenter = Intl.Segmenter ? new Intl.Segmenter() : null;
 
 /** Text cut to a number of characters, not inside an emoji or a letter with its accents. */
 export function cut(text, most) {
-  const letters = Intl.Segmenter
-    ? Array.from(new Intl.Segmenter().segment(text), (part) => part.segment)
-    : Array.from(text);
+  if (text.length <= most) return text;
+  const letters = segmenter ? Array.from(segmenter.segment(text), (part) => part.segment) : Array.from(text);
   return letters.length <= most ? text : `${letters.slice(0, Math.max(1, most - 1)).join("")}…`;
 }
 

@@ -2,11 +2,12 @@
 
 import { short } from "./numbers.js";
 import { conditionParts, leafName, plural, sideName, testSentence } from "./words.js";
-import { cut, svg, wrap } from "./svg.js";
+import { cut, setAttribute, svg, wrap } from "./svg.js";
 
 const LINE = 13;
 const LETTER = 7;
 const GAP = 28;
+const SPEAK_AFTER = 150;
 /** A leaf with its value, with its number alone, and as a dot before the row's name in B. */
 export const LEAF_WIDTHS = { wide: 128, narrow: 36, bare: 12 };
 
@@ -125,25 +126,35 @@ export class TreeView {
     for (const item of this.order) {
       const weight = this.#weight(item);
       const isLit = item.node < 0 ? ~item.node === scene.exit : scene.onPath.has(item.node);
-      if (item.flow) {
+      if (item.flow && item.shownWeight !== weight) {
+        item.shownWeight = weight;
         item.flow.style.strokeWidth = weight < 5e-4 ? "0" : `${0.75 + 5.25 * weight}px`;
-        item.flow.style.opacity = isLit ? 1 : Math.min(1, 0.35 + weight);
+        item.flow.style.opacity = Math.min(1, 0.4 + weight);
       }
-      item.group.classList.toggle("lit", isLit);
-      if (isLit) item.group.setAttribute("aria-current", "true");
-      else item.group.removeAttribute("aria-current");
+      if (item.isLit !== isLit) {
+        item.isLit = isLit;
+        item.group.classList.toggle("lit", isLit);
+        if (isLit) item.group.setAttribute("aria-current", "true");
+        else item.group.removeAttribute("aria-current");
+      }
       if (item.kind === "test") {
         const room = this.nodeWidth - 8;
         const right = scene.gate(item.node) * room;
-        item.leftGate.setAttribute("width", room - right);
-        item.rightGate.setAttribute("width", right);
-        item.rightGate.setAttribute("x", 4 + room - right);
+        setAttribute(item.leftGate, "width", room - right);
+        setAttribute(item.rightGate, "width", right);
+        setAttribute(item.rightGate, "x", 4 + room - right);
       } else {
-        item.fill.setAttribute("width", weight < 0.02 ? 0 : Math.max(this.leafHeight, weight * this.leafWidth));
+        setAttribute(item.fill, "width", weight < 0.02 ? 0 : Math.max(this.leafHeight, weight * this.leafWidth));
         if (item.kind === "leaf" && this.machine.linear) this.#nameLeaf(item, scene);
       }
-      item.group.setAttribute("aria-label", this.#sentence(item));
     }
+    // Words for those who listen are put into place when x has come to rest.
+    clearTimeout(this.speaking);
+    this.speaking = setTimeout(() => this.#speak(), SPEAK_AFTER);
+  }
+
+  #speak() {
+    for (const item of this.order) setAttribute(item.group, "aria-label", this.#sentence(item));
   }
 
   #weight(item) {
@@ -191,6 +202,7 @@ export class TreeView {
   }
 
   #focus(item) {
+    setAttribute(item.group, "aria-label", this.#sentence(item));
     for (const other of this.order) other.group.setAttribute("tabindex", other === item ? "0" : "-1");
     item.group.focus({ preventScroll: false });
   }

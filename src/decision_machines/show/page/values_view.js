@@ -4,7 +4,7 @@ import { short } from "./numbers.js";
 import { outputName } from "./decisions.js";
 import { plural } from "./words.js";
 import { GridView, letter, rowWeight } from "./grid_view.js";
-import { cut, svg } from "./svg.js";
+import { cut, setAttribute, setText, svg } from "./svg.js";
 
 export const MOST_VALUES = 4;
 const INDEX = 26;
@@ -71,11 +71,12 @@ export class ValuesView extends GridView {
         weight: number(start + WEIGHT - 6),
         values: this.columns.map((_, v) => number(start + WEIGHT + (v + 1) * VALUE - 6)),
       };
-      group.append(
+      cell.group = svg("g", {},
         svg("text", { class: "index", x: INDEX / 2, y: y + 4 }, row.leaf < 0 ? "▸" : String(row.leaf)),
         svg("rect", { class: "trough", x: start + 6, y: y - 6, width: BAR, height: 12, rx: 2 }),
         cell.p, cell.bar, cell.weight, ...cell.values,
       );
+      group.append(cell.group);
       return cell;
     });
     return group;
@@ -90,13 +91,11 @@ export class ValuesView extends GridView {
       const cell = this.drawn[r];
       const weight = rowWeight(row, scene);
       const values = row.leaf < 0 ? null : scene.values(row.leaf);
-      cell.p.textContent = values ? short(scene.p[row.leaf]) : "…";
-      cell.bar.setAttribute("width", BAR * Math.min(1, weight));
-      cell.weight.textContent = short(weight);
-      cell.values.forEach((text, v) => {
-        text.textContent = values ? short(values[this.columns[v]]) : "…";
-      });
-      for (const text of [cell.p, cell.weight, ...cell.values]) text.classList.toggle("strong", r === exit);
+      setText(cell.p, values ? short(scene.p[row.leaf]) : "…");
+      setAttribute(cell.bar, "width", BAR * Math.min(1, weight));
+      setText(cell.weight, short(weight));
+      cell.values.forEach((text, v) => setText(text, values ? short(values[this.columns[v]]) : "…"));
+      setAttribute(cell.group, "class", r === exit ? "strong" : "");
     });
   }
 

@@ -1,0 +1,712 @@
+"""The explorer page, opened in a real browser: its numbers are Python's, and people can use it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from library_models import LIBRARIES, models, onnx_models, table
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from strategies import make_machine, probe_rows
+from typer.testing import CliRunner
+
+import decision_machines as dm
+from decision_machines.show.explore import MODULES, as_json, joined_modules
+from decision_machines.show.page_data import as_read
+
+EVIL = (
+    "</script><img src=x onerror=alert(1)>",
+    "\"><svg onload=alert(1)>'",
+    "<!--\u2028{{script}} \\u003c 🌲🏽",
+    "&lt;b&gt; ]]> ${alert(1)}",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium of the distribution, one for all tests here."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("no Chromium with its chromedriver is installed")
+    selenium = pytest.importorskip("selenium", reason="selenium is not installed")
+    from selenium.webdriver.chrome.service import Service
+
+    options = selenium.webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(flag)
+    options.add_argument("--window-size=1440,1000")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = selenium.webdriver.Chrome(options=options, service=Service(driver))
+    yield found
+    found.quit()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open the page of a machine; nothing may go wrong in it, then or later."""
+
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    def open_page(machine, *args, **options):
+        page = machine.explore(tmp_path / "page.html", *args, **options)
+        browser.get(page.as_uri())
+        WebDriverWait(browser, 60).until(
+            lambda found: found.find_elements("css selector", "html[data-ready]")
+        )
+        return browser
+
+    browser.get_log("browser")
+    yield open_page
+    assert browser.get_log("browser") == []
+
+
+def element(browser, selector):
+    return browser.find_element("css selector", selector)
+
+
+def run(browser, function, X, *args):
+    """Call a function of the page on rows, handed over bit by bit."""
+    rows = base64.b64encode(np.ascontiguousarray(X, "<f8").tobytes()).decode()
+    script = f"return explorer.{function}(...arguments)"
+    return browser.execute_script(script, rows, *args)
+
+
+def floats(bits):
+    """Numbers that the page gives as their 64 bits."""
+    return np.array([[int(b) for b in row] for row in bits], np.uint64).view(np.float64)
+
+
+def settle(browser):
+    """Wait for the next frame, in which the page draws what was changed."""
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
+    )
+
+
+def assert_same(browser, machine, X):
+    """Exit leaves and margins to the bit; responses to the last places; the same answers."""
+    machine = as_read(machine)
+    found = run(browser, "evaluate", X)
+    exits = np.array([row["exits"] for row in found]).reshape(len(X), machine.n_trees)
+    np.testing.assert_array_equal(exits, machine.apply(X, n_threads=1))
+    margin = machine.margin(X, n_threads=1)
+    assert floats([row["margin"] for row in found]).tobytes() == margin.astype(float).tobytes()
+    response = machine.response(X, n_threads=1).astype(float)
+    close = {"rtol": 1e-6, "atol": 1e-7} if machine.output.dtype == np.float32 else {"rtol": 1e-13}
+    np.testing.assert_allclose(floats([row["response"] for row in found]), response, **close)
+    if machine.output.classes is not None and machine.output.decision != "each_margin_above":
+        answers = np.asarray(machine.predict(X, n_threads=1)).reshape(len(X), -1)
+        said = [row["prediction"] for row in found]
+        assert said == [", ".join(map(str, row)) for row in answers.tolist()]
+
+
+# -- every number is Python's ----------------------------------------------------------------------
+
+MODELS = [(library, name) for library in LIBRARIES for name, *_ in LIBRARIES[library]()]
+
+
+@pytest.mark.parametrize(("library", "name"), MODELS, ids=[f"{a}: {b}" for a, b in MODELS])
+def test_the_page_computes_as_the_machine_does(show, library, name):
+    machine = dm.convert(models(library)[name])
+    X = probe_rows(machine, max_rows=100)
+    page = show(machine)
+    assert_same(page, machine, X)
+    assert "equal to Python" in element(page, "#check").text
+
+
+@pytest.mark.parametrize("name", ["RandomForestClassifier", "GradientBoostingRegressor"])
+def test_the_page_computes_as_machines_of_onnx_do(show, name):
+    machine = dm.convert(onnx_models()[name])
+    assert_same(show(machine), machine, probe_rows(machine, max_rows=100))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_page_computes_as_any_machine_does(show, seed):
+    rng = np.random.default_rng(seed)
+    floats = (np.float64, np.float32)
+    machine = make_machine(
+        rng.integers(1, 16, size=rng.integers(1, 6)).tolist(),
+        rng,
+        dtype=floats[seed % 2],
+        values="real",
+        values_dtype=floats[seed // 2 % 2],
+        output_dtype=floats[seed // 4 % 2],
+        n_outputs=1 + seed % 3,
+        narrow=seed % 5 == 0,
+        oblique=seed % 4 == 3,
+    )
+    assert_same(show(machine), machine, probe_rows(machine, max_rows=100))
+
+
+@pytest.mark.parametrize("aggregate", ["min", "max", "median"])
+def test_trees_that_are_not_summed_are_not_summed(show, aggregate):
+    rng = np.random.default_rng(3)
+    machine = make_machine([5, 3, 8, 1], rng, values="real", n_outputs=1)
+    machine = replace(machine, output=replace(machine.output, aggregate=aggregate))
+    if aggregate == "median":
+        machine = replace(machine, output=dm.Output(np.zeros(1), aggregate="median"))
+    assert_same(show(machine), machine, probe_rows(machine, max_rows=50))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_link_is_pythons(show, dtype):
+    from decision_machines.machine.schema import LINKS as known
+    from decision_machines.run.links import LINKS
+    from decision_machines.run.onnx_links import STEPS
+
+    page = show(dm.figure_one())
+    edge = [-90.0, -3.0, -0.1, 0.0, 1e-9, 0.7, 4.0, 40.0]
+    close = {"rtol": 1e-6, "atol": 1e-7} if dtype == np.float32 else {"rtol": 1e-13, "atol": 1e-300}
+
+    def compare(link, params, margins):
+        with np.errstate(all="ignore"):
+            expected = LINKS[link](margins, *params).astype(float)
+        k = margins.shape[1]
+        output = {"link": link, "link_params": params, "dtype": dtype.__name__, "groups": [0, k]}
+        found = page.execute_script(
+            "return explorer.respond(...arguments)", output, margins.astype(float).tolist()
+        )
+        np.testing.assert_allclose(floats(found), expected, err_msg=f"{link} {params}", **close)
+
+    for link in known:
+        name = link.removeprefix("averaged ")
+        if name == "onnx" or (dtype == np.float32 and name.startswith(("catboost", "lightgbm"))):
+            continue  # these libraries sum in float64 alone
+        widths = (2,) if name == "catboost_mean_and_variance" else (1, 3)
+        for k in widths:
+            margins = np.stack([np.roll(edge, o) for o in range(k)], axis=1).astype(dtype)
+            compare(link, [7.0] if link != name else [], margins)
+    steps = {name: float(number) for number, name in enumerate(STEPS)}
+    close |= {"rtol": 1e-6, "atol": 1e-7}  # most of these steps are in float32
+    for name, number in steps.items():
+        takes = name in ("add", "subtract", "subtract_from", "multiply", "divide", "divide_into")
+        constants = [2.0, 0.5, -1.5] if takes else []
+        margins = np.stack([np.roll(edge, o) for o in range(3)], axis=1).astype(dtype)
+        if name == "probit":
+            margins = np.array([[0.01, 0.5, 0.9]], dtype)
+        if name == "sigmoid":
+            margins = margins.astype(np.float32).astype(dtype)
+        first = [] if name != "sigmoid" else [steps["single"], 0.0]
+        compare("onnx", [*first, number, float(len(constants)), *constants], margins)
+
+
+@pytest.mark.parametrize("tau", [0.01, 0.3, 5.0])
+def test_soft_weights_are_those_of_the_soft_tree(show, tau):
+    torch = pytest.importorskip("torch")
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        machine = make_machine(
+            [7, 1, 12], rng, values="real", oblique=seed == 3, n_outputs=2, narrow=seed == 1
+        )
+        X = np.round(3 * rng.standard_normal((20, machine.n_features)), 2)
+        X[rng.random(X.shape) < 0.1] = np.nan
+        net = machine.soften("soft_tree", tau=tau, output="margin", dtype=torch.float64)
+        margin, weights = net(torch.from_numpy(X), return_weights=True)
+        page = show(machine)
+        for tree, expected in enumerate(net.by_tree(weights)):
+            found = run(page, "soft", X, tree, tau)
+            np.testing.assert_allclose(
+                [row["weights"] for row in found], expected.detach(), atol=1e-9
+            )
+        np.testing.assert_allclose([row["margin"] for row in found], margin.detach(), rtol=1e-9)
+
+
+# -- what would change the answer ------------------------------------------------------------------
+
+
+def brute_force(machine, tree, x, spans):
+    """Fewest features and smallest change to another answer, over every combination of values."""
+    alone = machine.tree(tree)
+    choices = []
+    for feature in range(machine.n_features):
+        t = machine.t[machine.columns.feature[machine.selection] == feature]
+        choices.append(np.unique([x[feature], *t, *np.nextafter(t, np.inf, dtype=t.dtype)]))
+    grid = np.stack(np.meshgrid(*choices, indexing="ij"), axis=-1).reshape(-1, machine.n_features)
+    here = alone.margin(x[None])
+    other = np.any(alone.margin(grid) != here, axis=1)
+    if not other.any():
+        return None
+    changed = np.abs(grid[other] - x) / np.diff(spans, axis=1)[:, 0]
+    counts, sizes = np.count_nonzero(changed, axis=1), changed.max(axis=1)
+    fewest = counts.min()
+    return fewest, sizes[counts == fewest].min(), sizes.min()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_change_is_nearer_than_the_one_shown(show, seed):
+    from decision_machines.show.page_data import feature_spans
+
+    rng = np.random.default_rng(seed)
+    machine = make_machine([6, 5], rng, rules=False, dtype=(np.float64, np.float32)[seed % 2])
+    X = np.round(2 * rng.standard_normal((10, machine.n_features)), 1)
+    X = X.astype(machine.columns.dtype).astype(float)
+    page, spans = show(machine), feature_spans(machine, None)
+    for tree in range(2):
+        for x, found in zip(X, run(page, "nearest", X, tree, "any"), strict=True):
+            expected = brute_force(machine, tree, x, spans)
+            if expected is None:
+                assert found["fewest"] is None
+                continue
+            assert found["fewest"]["count"] == expected[0]
+            assert found["fewest"]["size"] == pytest.approx(expected[1], rel=1e-12)
+            assert found["smallest"]["size"] == pytest.approx(expected[2], rel=1e-12)
+            for move in found.values():
+                alone = machine.tree(tree)
+                moved = floats([move["x"]])
+                assert alone.apply(moved).item() == move["leaf"]
+                assert np.any(alone.margin(moved) != alone.margin(x[None]))
+
+
+def test_a_change_of_class_changes_the_class(show):
+    X, y = load_iris(return_X_y=True)
+    words = np.array(["setosa", "versicolor", "virginica"])[y]
+    tree = dm.convert(DecisionTreeClassifier(max_depth=5, random_state=0).fit(X, words))
+    page = show(tree, X, words)
+    for wanted in ("any", "0", "2"):
+        found = run(page, "nearest", X[::10], 0, wanted)
+        for x, moves in zip(X[::10], found, strict=True):
+            before = tree.predict(x[None])[0]
+            if moves["fewest"] is None:
+                assert wanted != "any"
+                assert before == tree.output.classes[0][int(wanted)]
+                continue
+            after = tree.predict(floats([moves["fewest"]["x"]]))[0]
+            assert after != before
+            assert wanted == "any" or after == tree.output.classes[0][int(wanted)]
+
+
+def test_changes_of_categories_and_oblique_tests_hold(show):
+    frame, _ = table()
+    machine = dm.convert(models("lightgbm")["LGBMClassifier, table"])
+    codes = machine.features(frame)[:20].astype(float)
+    numbers = as_read(machine)
+    oblique = make_machine([9], np.random.default_rng(5), oblique=True, rules=False)
+    rows = np.round(np.random.default_rng(0).standard_normal((20, oblique.n_features)), 2)
+    n_found = 0
+    for given, own, X in ((machine, numbers, codes), (oblique, oblique, rows)):
+        page = show(given)
+        for x, moves in zip(X, run(page, "nearest", X, 0, "any"), strict=True):
+            for move in filter(None, moves.values()):
+                n_found += 1
+                moved = floats([move["x"]])
+                alone = own.tree(0)
+                assert alone.apply(moved).item() == move["leaf"]
+                assert alone.margin(moved) != alone.margin(x[None])
+    assert n_found > 40
+
+
+# -- people use it ---------------------------------------------------------------------------------
+
+
+def fill(browser, selector, text):
+    """Put text into a field at once, as pasting does."""
+    browser.execute_script(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+        element(browser, selector),
+        text,
+    )
+    settle(browser)
+
+
+def move_slider(browser, feature, value):
+    fill(browser, f"#slider-{feature}", value)
+
+
+def present_x(browser):
+    return np.array(browser.execute_script("return Array.from(explorer.state.x)"), float)
+
+
+def test_moving_a_slider_lights_the_leaf_where_x_leaves(show):
+    machine = dm.figure_one()
+    page = show(machine, [[2.0, 1.0, 2.0, 2.0]])
+    assert element(page, "#exit-leaf").text == "leaf 4"
+    assert element(page, "#prediction").text == "5"
+    rng = np.random.default_rng(0)
+    seen = set()
+    for value in rng.uniform(0, 6, 12):
+        feature = int(rng.integers(4))
+        move_slider(page, feature, value)
+        exit_leaf = machine.apply(present_x(page)[None]).item()
+        seen.add(exit_leaf)
+        assert element(page, "#exit-leaf").text == f"leaf {exit_leaf}"
+        lit = element(page, "#tree g.leaf.lit")
+        assert lit.get_attribute("aria-label").startswith(f"Leaf {exit_leaf}:")
+        band = element(page, "#matrix .band").rect["y"]
+        row = next(e for e in page.find_elements("css selector", "#matrix .row-name.strong"))
+        assert row.text == f"leaf {exit_leaf}"
+        assert abs(row.rect["y"] - band) < 26
+    assert len(seen) > 2
+
+
+def test_the_worked_example_shows_its_scores(show):
+    page = show(dm.figure_one(), [[2.0, 1.0, 2.0, 2.0]])
+    p = page.execute_script("return Array.from(explorer.scene().p)")
+    np.testing.assert_array_equal(p, [1 / 3, 0, -1 / 2, -1, 1, 0])
+    h = page.execute_script("return Array.from(explorer.scene().h)")
+    assert h == [1, -1, -1, -1, -1]
+
+
+def test_the_temperature_spreads_the_weight_and_hard_brings_it_back(show):
+    page = show(dm.figure_one(), [[2.0, 1.0, 2.0, 2.0]])
+    bars = page.find_elements("css selector", "#values .bar")
+    wide = [bar for bar in bars if float(bar.get_attribute("width") or 0) > 0]
+    assert len(wide) == 1
+    fill(page, "#tau", "2")
+    assert all(float(bar.get_attribute("width")) > 0 for bar in bars)
+    assert "soft, τ = 2" in element(page, "#answer").text
+    fill(page, "#tau", "-1")
+    assert element(page, "#tau").get_attribute("aria-invalid") == "true"
+    assert "Kept: 2" in element(page, "#tau-error").text
+    fill(page, "#tau", "0")
+    wide = [bar for bar in bars if float(bar.get_attribute("width") or 0) > 0]
+    assert len(wide) == 1
+
+
+def test_what_is_no_number_is_said_and_the_state_kept(show):
+    page = show(dm.figure_one(), [[2.0, 1.0, 2.0, 2.0]])
+    for typed in ("hello", "", "  ", "1e999", "0x10", "1,5", "--3", "1 2", "<b>", "∞∞"):
+        fill(page, "#field-0", typed)
+        assert element(page, "#field-0").get_attribute("aria-invalid") == "true", typed
+        assert "Kept: 2" in element(page, "#error-0").text
+        assert element(page, "#exit-leaf").text == "leaf 4"
+        assert present_x(page)[0] == 2.0
+        assert element(page, "#field-0").get_property("value") == typed
+    from selenium.webdriver.common.keys import Keys
+
+    element(page, "#field-0").send_keys(Keys.CONTROL, "a")
+    element(page, "#field-0").send_keys("0.5")
+    settle(page)
+    assert element(page, "#field-0").get_attribute("aria-invalid") is None
+    assert element(page, "#error-0").text == ""
+    assert element(page, "#exit-leaf").text == "leaf 0"
+
+
+def test_missing_is_a_choice(show):
+    machine = dm.figure_one()
+    page = show(machine, [[0.0, 1.0, 2.0, 2.0]])
+    element(page, "#missing-0").click()
+    settle(page)
+    assert np.isnan(present_x(page)[0])
+    leaf = machine.apply(present_x(page)[None]).item()
+    assert element(page, "#exit-leaf").text == f"leaf {leaf}" == "leaf 4"
+    assert element(page, "#field-0").get_property("value") == "NaN"
+    element(page, "#missing-0").click()
+    settle(page)
+    assert element(page, "#exit-leaf").text == "leaf 0"
+    fill(page, "#field-0", "nan")
+    assert element(page, "#missing-0").is_selected()
+    fill(page, "#field-0", "-inf")
+    assert not element(page, "#missing-0").is_selected()
+    assert element(page, "#exit-leaf").text == "leaf 0"
+
+
+def test_rows_are_picked_and_cut_visibly(show):
+    X, y = load_iris(return_X_y=True)
+    words = np.array(["setosa", "versicolor", "virginica"])[y]
+    tree = dm.convert(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, words))
+    page = show(tree, X, words, max_rows=50)
+    assert "50 of the 150 rows" in element(page, "#rows").text
+    number = int(page.execute_script("return document.getElementById('row').value"))
+    assert number == 0
+    element(page, "[aria-label='Previous row']").click()
+    settle(page)
+    assert element(page, "#prediction").text == tree.predict(X[-1:])[0]
+    assert "virginica" in element(page, ".actual").text
+    fill(page, "#row", "1")
+    assert "not in the page" in element(page, "#row-error").text
+    fill(page, "#row", "999")
+    assert "Rows are 0 to 149" in element(page, "#row-error").text
+
+
+def test_a_counterfactual_can_be_tried(show):
+    X, y = load_iris(return_X_y=True)
+    tree = dm.convert(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    page = show(tree, X)
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    before = element(page, "#prediction").text
+    found = WebDriverWait(page, 10).until(lambda p: p.find_elements("css selector", "button.try"))
+    found[0].click()
+    settle(page)
+    assert element(page, "#prediction").text != before
+    assert tree.predict(present_x(page)[None])[0] == int(element(page, "#prediction").text)
+
+
+def forest():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = RandomForestClassifier(12, max_depth=3, max_features=1, random_state=0)
+    return dm.convert(model.fit(X, y)), X.to_numpy(float)
+
+
+def test_a_forest_is_filtered_by_feature_and_shown_tree_by_tree(show):
+    machine, X = forest()
+    page = show(machine, X)
+    search = element(page, "#tree-search")
+    search.send_keys("sepal width")
+    reads = [
+        tree
+        for tree in range(machine.n_trees)
+        if 1 in machine.columns.feature[machine.tree(tree).selection]
+    ]
+    listed = [
+        int(e.get_attribute("value"))
+        for e in page.find_elements("css selector", "#tree-list option")
+    ]
+    assert sorted({*listed} - {0}) == sorted({*reads} - {0})
+    for tree in (3, 11):
+        page.execute_script("explorer.pickTree(arguments[0])", tree)
+        leaf = machine.apply(X[:1])[0, tree]
+        assert element(page, "#exit-leaf").text == f"leaf {leaf}"
+        n_leaves = machine.tree(tree).n_leaves
+        assert len(page.find_elements("css selector", "#tree g.leaf")) == n_leaves
+
+
+def test_a_large_tree_is_folded_visibly_and_opens(show):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 5))
+    model = DecisionTreeRegressor(random_state=0).fit(X, rng.standard_normal(3000))
+    machine = dm.convert(model)
+    page = show(machine, X)
+    assert f"{machine.n_leaves:_}".replace("_", " ") in element(page, "#cut").text
+    before = len(page.find_elements("css selector", "#tree g.node"))
+    assert before < 300
+    for row in (5, 700, 1500):
+        page.execute_script(f"explorer.setInput(new Float64Array({X[row].tolist()}))")
+        settle(page)
+        leaf = machine.apply(X[row : row + 1]).item()
+        assert element(page, "#exit-leaf").text == f"leaf {leaf}"
+        lit = element(page, "#tree g.leaf.lit").get_attribute("aria-label")
+        assert lit.startswith(f"Leaf {leaf} (") or lit.startswith(f"Leaf {leaf}:")
+    before = len(page.find_elements("css selector", "#tree g.node"))
+    fold = element(page, "#tree g.fold")
+    page.execute_script(
+        "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", fold
+    )
+    assert len(page.find_elements("css selector", "#tree g.node")) > before
+
+
+def test_a_tree_of_one_leaf_and_a_machine_without_trees_open(show):
+    rng = np.random.default_rng(0)
+    one = make_machine([1], rng, rules=False)
+    assert_same(show(one), one, np.zeros((2, one.n_features)))
+    none = make_machine([], rng, rules=False)
+    assert "no trees" in element(show(none), "#notices").text
+
+
+def test_the_keyboard_reaches_and_explains_everything(show):
+    from selenium.webdriver.common.keys import Keys
+
+    page = show(dm.figure_one(), [[2.0, 1.0, 2.0, 2.0]])
+
+    def focused():
+        return page.switch_to.active_element
+
+    def said():
+        return element(page, "#explain-text").text
+
+    seen = []
+    for _ in range(60):
+        focused().send_keys(Keys.TAB)
+        seen.append(focused().get_attribute("id") or focused().get_attribute("role") or "")
+        if seen[-1] == "values":
+            break
+    order = [seen.index(name) for name in ("theme", "row", "slider-0", "wanted", "tau-slider")]
+    assert order == sorted(order)
+    assert {"missing-3", "field-3", "tau", "treeitem", "matrix", "values"} <= set(seen)
+
+    page.execute_script("document.querySelector('#tree g.node').focus()")
+    assert "Test 0: x[1] ≤ 1? It reads 2 and answers +1, right." in said()
+    focused().send_keys(Keys.ARROW_RIGHT)
+    assert "Test 2: x[3] ≤ 3?" in said()
+    focused().send_keys(Keys.ARROW_RIGHT)
+    assert "Leaf 4" in said()
+    assert "x leaves here" in said()
+    focused().send_keys(Keys.ARROW_LEFT)
+    assert "Test 2" in said()
+
+    element(page, "#matrix").send_keys(Keys.HOME)
+    assert said().startswith("S = 1: test 0 reads x[1]")
+    for _ in range(4):
+        focused().send_keys(Keys.ARROW_DOWN)
+    assert said().startswith("t = 1:")
+    for _ in range(3):
+        focused().send_keys(Keys.ARROW_DOWN)
+    assert "B = −1: leaf 0 is to the left of test 0" in said()
+    assert "it disagrees" in said()
+    focused().send_keys(Keys.END)
+    assert "leaf 4" in said()
+    element(page, "#values").send_keys(Keys.HOME)
+    assert "p = (2 − 1) / 3 = 0.3333333333333333" in said()
+    slider = element(page, "#slider-0")
+    before = present_x(page)[0]
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert present_x(page)[0] > before
+
+
+def test_pointing_at_a_node_explains_it_and_marks_its_column(show):
+    page = show(dm.figure_one(), [[2.0, 1.0, 2.0, 2.0]])
+    from selenium.webdriver import ActionChains
+
+    ActionChains(page).move_to_element(element(page, "#tree g.node.test")).perform()
+    assert "Test 0" in element(page, "#explain-text").text
+    marks = page.find_elements("css selector", "#matrix .cross[visibility=visible]")
+    assert len(marks) == 1
+
+
+# -- nothing in a model becomes code ---------------------------------------------------------------
+
+
+def test_names_cannot_inject(show):
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, np.array(EVIL)[y])
+    machine = dm.convert(model)
+    machine = replace(machine, columns=replace(machine.columns, names=EVIL), source=EVIL[0])
+    page = show(machine, X, np.array(EVIL)[y], title=EVIL[0])
+    assert page.find_elements("css selector", "img, [onload], [onerror], #features b") == []
+    assert page.execute_script("return document.scripts.length") == 2
+    assert page.title.startswith(EVIL[0])
+    assert element(page, "#title").text == EVIL[0]
+    names = page.execute_script(
+        "return Array.from(document.querySelectorAll('.feature-name'), (e) => e.textContent)"
+    )
+    assert sorted(names) == sorted(EVIL)
+    assert element(page, "#prediction").get_property("textContent") == machine.predict(X[:1])[0]
+
+
+def test_the_policy_lets_nothing_in(show):
+    page = show(dm.figure_one())
+    policy = element(page, "meta[http-equiv]").get_attribute("content")
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    blocked = page.execute_script(
+        "try { document.body.innerHTML = '<img src=x onerror=window.hit=1>'; return false }"
+        "catch (error) { return error instanceof TypeError }"
+    )
+    assert blocked
+    page.get_log("browser")  # the refusal that was asked for
+
+
+def test_json_cannot_end_its_element():
+    text = as_json({"a": "</script><!--&\u2028\u2029", "b": EVIL})
+    assert not re.search(r"[<>&\u2028\u2029]", text)
+    assert json.loads(text) == {"a": "</script><!--&\u2028\u2029", "b": list(EVIL)}
+
+
+def test_the_page_names_no_other_address(tmp_path):
+    text = dm.figure_one().explore(tmp_path / "page.html").read_text()
+    text = text.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|src=|@import|url\((?!#)", text)
+    assert "import " not in re.sub(r"//[^\n]*|/\*.*?\*/", "", joined_modules(), flags=re.DOTALL)
+    assert len(set(MODULES)) == len(MODULES)
+
+
+# -- it looks right --------------------------------------------------------------------------------
+
+
+def screenshot(browser, width, height, path):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+    )
+    settle(browser)
+    try:
+        assert browser.save_screenshot(str(path))
+        overflow = browser.execute_script(
+            "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    import matplotlib.image
+
+    return matplotlib.image.imread(path), overflow
+
+
+def test_no_width_makes_the_page_scroll_sideways(show, tmp_path):
+    """320 CSS pixels are a window of 1280 at 400 % zoom."""
+    machine, X = forest()
+    page = show(machine, X)
+    for width in (320, 480, 800, 1100, 1440, 1920):
+        pixels, overflow = screenshot(page, width, 700, tmp_path / f"{width}.png")
+        assert pixels.shape[:2] == (700, width)
+        assert len(np.unique(pixels[::4, ::4, 0])) > 20
+        assert overflow <= 0, width
+
+
+def test_dark_is_dark_by_wish_of_the_system_and_of_the_button(show, tmp_path):
+    page = show(dm.figure_one())
+
+    def brightness():
+        return screenshot(page, 800, 600, tmp_path / "page.png")[0][:, :, :3].mean()
+
+    assert brightness() > 0.8
+    element(page, "#theme").click()
+    assert brightness() < 0.25
+    element(page, "#theme").click()
+    assert brightness() > 0.8
+    scheme = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme)
+    try:
+        page.refresh()
+        assert brightness() < 0.25
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+# -- asking for it ---------------------------------------------------------------------------------
+
+
+def test_wrong_calls_are_refused_in_words(tmp_path):
+    machine = dm.figure_one()
+    with pytest.raises(dm.InputError, match="y without X"):
+        machine.explore(tmp_path / "a.html", y=[1])
+    with pytest.raises(dm.InputError, match="2 entries of y for 1 rows"):
+        machine.explore(tmp_path / "a.html", [[0, 0, 0, 0]], [1, 2])
+    with pytest.raises(dm.InputError, match="X has 3 columns"):
+        machine.explore(tmp_path / "a.html", [[0, 0, 0]])
+    with pytest.raises(dm.InputError, match="no rows"):
+        machine.explore(tmp_path / "a.html", np.empty((0, 4)))
+    with pytest.raises(dm.InputError, match="max_rows"):
+        machine.explore(tmp_path / "a.html", [[0, 0, 0, 0]], max_rows=0)
+    with pytest.raises(dm.InputError, match="cannot be written"):
+        machine.explore(tmp_path / "nowhere" / "a.html")
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_the_command_writes_the_page(tmp_path):
+    from decision_machines.cli import app
+
+    dm.figure_one().save(tmp_path / "tree.dm")
+    (tmp_path / "rows.csv").write_text("id,x[1],x[2],x[3],x[4],v\n7,2,1,2,2,5\n8,0,0,0,0,1\n")
+    page = tmp_path / "page.html"
+    call = ["explore", str(tmp_path / "tree.dm"), "-o", str(page), "--json"]
+    done = CliRunner().invoke(app, [*call, "--data", str(tmp_path / "rows.csv"), "--target", "v"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {"page": str(page), "bytes": page.stat().st_size}
+    data = re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)[1]
+    assert json.loads(data)["rows"]["y"] == ["5", "1"]
+    done = CliRunner().invoke(app, [*call, "--data", str(tmp_path / "rows.csv"), "--target", "w"])
+    assert isinstance(done.exception, dm.InputError)
+
+
+def test_oblique_spans_hold_where_tests_cut_the_axes(tmp_path):
+    S = sp.csr_array(np.array([[1.0, 2.0]]))
+    machine = replace(
+        make_machine([2], np.random.default_rng(0), rules=False, n_features=2),
+        selection=S,
+        t=np.array([4.0]),
+    )
+    from decision_machines.show.page_data import feature_spans
+
+    spans = feature_spans(machine, None)
+    assert np.all(spans[:, 0] < [4, 2])
+    assert np.all(spans[:, 1] > [4, 2])
