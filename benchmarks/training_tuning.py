@@ -39,7 +39,7 @@ from sklearn.model_selection import train_test_split
 import decision_machines as dm
 
 REGRESSION = ("houses", "house_8L", "ailerons", "cpu_act", "satellite_image", "abalone")
-CLASSIFICATION = ("magic", "phoneme", "satimage", "adult", "spambase", "waveform_21")
+CLASSIFICATION = ("magic", "phoneme", "satimage", "spambase", "waveform_21", "adult")
 LIBRARIES = ("lightgbm", "xgboost", "catboost")
 FIRST_SEED = 100
 """The seeds below were used while the rule was made."""

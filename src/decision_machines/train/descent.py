@@ -69,10 +69,14 @@ class Judgement:
     def lead_over(self, other: Judgement) -> float:
         """How far below the other's mean this one's is, in standard errors of the difference."""
         gain = (other.losses - self.losses).double()
+        largest = float(gain.abs().max()) if len(gain) else 0.0
+        if not 0 < largest < math.inf:
+            return 0.0
+        gain = gain / largest
         share = self.w / self.w.sum()
         mean = float((gain * share).sum())
         error = float(((gain - mean).square() * share.square()).sum().sqrt())
-        return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+        return mean / error if error > 0 else math.copysign(math.inf, mean)
 
 
 def judge(objective: Objective, margin: Tensor, rows: Rows) -> Judgement:

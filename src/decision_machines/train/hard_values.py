@@ -14,36 +14,39 @@ import numpy as np
 import torch
 
 from .descent import row_losses
+from .rows import on_features
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from ..machine import DecisionMachine
     from .objectives import Objective
     from .rows import Rows
 
-STEPS = 40
+RIDGES = (1000.0, 300.0, 100.0, 30.0)
+"""The cost of moving a value by the spread of all values, in rows of the source's loss."""
+STEPS = 12
+"""Of L-BFGS for each ridge."""
 
 
 def refit_values(
     machine: DecisionMachine,
     objective: Objective,
     rows: Rows,
-    ridge: float,
     *,
+    ridges: Sequence[float] = RIDGES,
     n_threads: int | None = None,
-) -> DecisionMachine:
-    """The machine with values that lower the loss on rows, by L-BFGS.
+) -> list[DecisionMachine]:
+    """The machine with values that lower the loss on rows, one machine for each ridge.
 
-    Parameters
-    ----------
-    ridge
-        The cost of moving a value by the spread of all values, in rows of the source's loss.
+    Each ridge goes on, by L-BFGS, from where the one before it ended.
     """
     from scipy.optimize import minimize
 
-    if machine.linear is not None or not machine.n_leaves or ridge == np.inf:
-        return machine
+    if machine.linear is not None or not machine.n_leaves:
+        return [machine] * len(ridges)
     sums = _Sums(machine, rows, n_threads)
     V = np.array(machine.V, np.float64)
     unit = float(np.sqrt(np.mean((V - V.mean(0)) ** 2))) or float(np.abs(V).mean()) or 1.0
@@ -51,34 +54,33 @@ def refit_values(
     scale = _mean_loss(objective, sums.margin(torch.from_numpy(V)), rows, weight)
     scale = scale if np.isfinite(scale) and scale > 0 else 1.0
 
-    def cost(move: np.ndarray) -> tuple[float, np.ndarray]:
+    def cost(move: np.ndarray, ridge: float) -> tuple[float, np.ndarray]:
         margin = sums.margin(torch.from_numpy(V + unit * move.reshape(V.shape)))
         margin.requires_grad_(True)
-        loss = (row_losses(objective, margin, rows, judging=False) * rows.w).sum() / (
-            weight * scale
-        )
+        losses = row_losses(objective, margin, rows, judging=False)
+        loss = (losses * rows.w).sum() / (weight * scale)
         (of_margin,) = torch.autograd.grad(loss, margin)
         slope = sums.pulled_back(of_margin).numpy().reshape(-1) * unit
         slope += 2 * ridge / weight * move
-        value = float(loss) + ridge / weight * float(move @ move)
+        value = float(loss.detach()) + ridge / weight * float(move @ move)
         return (value, slope) if np.isfinite(value) else (np.inf, np.nan_to_num(slope))
 
-    found = minimize(
-        cost, np.zeros(V.size), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
-    ).x
-    if not np.all(np.isfinite(found)):
-        return machine
-    V = V + unit * found.reshape(V.shape)
-    if objective.on_simplex:
-        V = _shares(V, machine)
-    return replace(machine, V=V.astype(machine.V.dtype))
+    found, move = [], np.zeros(V.size)
+    for ridge in ridges:
+        options = {"maxiter": STEPS}
+        now = minimize(cost, move, (ridge,), jac=True, method="L-BFGS-B", options=options).x
+        move = now if np.all(np.isfinite(now)) else move
+        moved = V + unit * move.reshape(V.shape)
+        moved = _shares(moved, machine) if objective.on_simplex else moved
+        found.append(replace(machine, V=moved.astype(machine.V.dtype)))
+    return found
 
 
 class _Sums:
     """Margins from leaf values, and gradients back, along fixed exit leaves."""
 
     def __init__(self, machine: DecisionMachine, rows: Rows, n_threads: int | None) -> None:
-        exits = machine.apply(rows.x.numpy(), n_threads=n_threads).astype(np.int64)
+        exits = on_features(machine).apply(rows.x.numpy(), n_threads=n_threads).astype(np.int64)
         self.exits = torch.from_numpy(exits + machine.trees.leaf_start[:-1])
         self.shape, self.k = machine.V.shape, machine.n_outputs
         feeds = torch.from_numpy(machine.trees.feeds.astype(np.int64))

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from .rows import Rows
     from .watch import Watch
 
-RIDGES = (1000.0, 300.0, 100.0, 30.0)
-"""Ridges of the hard values' refit that are tried."""
 SOFT_LEAD, HARD_LEAD = 1.0, 2.0
 """A choice takes the source's place if it leads by so many standard errors: the best of many
 candidates leads a little by chance alone. Hard candidates lie close to the source, soft ones do
 not."""
+RACE, BEHIND = 3, 0.03
+"""After so many epochs a setting ends whose soft answers are so far, as a share of the source's
+loss, behind the best; not one that sharpens, which is there for its hard answers."""
 REFIT = 1000
 """Added to the key of a run that trains a choice again."""
 
@@ -107,15 +108,20 @@ class Search:
                 "hard": min(hard, best["hard"]),
                 "since": 0 if is_better else best["since"] + 1,
             }
+            if not np.isfinite(loss) or self._is_behind(descent, best["soft"]):
+                best["since"] = self.patience
             watch.step(setting=i, epoch=descent.done, loss=loss, soft=soft, hard=hard)
             self.current = {"name": name, "best": best, "descent": descent.state_dict()}
             self._keep(watch)
-            if not np.isfinite(loss):
-                break
         self.trials.append(
             Trial(descent.setting, float(best["soft"]), float(best["hard"]), descent.done)
         )
         self._finish(name, {}, watch)
+
+    def _is_behind(self, descent: Descent, soft: float) -> bool:
+        gap = BEHIND * abs(self.source.mean)
+        is_late = descent.done >= RACE and descent.setting.sharpen == 1.0
+        return is_late and soft - self.best_soft.loss > gap
 
     def _judge_both(self, descent: Descent, i: int) -> tuple[float, float]:
         net, subject = descent.net, self.subject
@@ -134,18 +140,15 @@ class Search:
         return found.lead_over(self.source)
 
     def _try_values(self, watch: Watch) -> None:
-        """Leaf values of the best hard machine, and of the recentred source, refitted."""
+        """Leaf values of the best hard machine, refitted."""
         best = self.best_hard
         if "V" in self.subject.learn:
-            starts = {choice.setting: choice for choice in (self._source(), best)}
-            for choice in starts.values():
-                # A ridge without end leaves the values as they are: the tests alone.
-                machine = self.subject.hard_machine(replace(choice, ridge=np.inf))
-                for ridge in RIDGES:
-                    found = self.subject.judge(self.subject.with_values(machine, ridge), self.valid)
-                    if found.mean < best.loss:
-                        lead = self._lead(found)
-                        best = replace(choice, ridge=ridge, loss=found.mean, lead=lead)
+            start, machine = best, self.subject.hard_machine(best)
+            for ridge, refitted in self.subject.with_values(machine).items():
+                found = self.subject.judge(refitted, self.valid)
+                if found.mean < best.loss:
+                    lead = self._lead(found)
+                    best = replace(start, ridge=ridge, loss=found.mean, lead=lead)
         self.best_hard = best
         watch.step(hard=best.loss)
         self._finish("values", {}, watch)

@@ -10,7 +10,8 @@ import torch
 
 from ..machine import Rule
 from .descent import Descent, Judgement, Setting, judge, set_parts
-from .hard_values import refit_values
+from .hard_values import RIDGES, refit_values
+from .rows import on_features
 from .units import precision, units_of
 from .widths import measure
 
@@ -97,7 +98,8 @@ class Subject:
         )
 
     def margin(self, machine: DecisionMachine, rows: Rows) -> np.ndarray:
-        return machine.margin(rows.x.numpy(), n_threads=self.n_threads)
+        """(m, k) of a hard machine."""
+        return on_features(machine).margin(rows.x.numpy(), n_threads=self.n_threads)
 
     def judge(self, machine: DecisionMachine, rows: Rows) -> Judgement:
         """What the objective says of a hard machine."""
@@ -169,14 +171,15 @@ class Subject:
 
     def hard_machine(self, choice: Choice) -> DecisionMachine:
         """The hard machine of a choice, its values refitted on the rows where it says so."""
-        if choice.setting == SOURCE and choice.ridge is None:
-            return self.machine
-        net = self.soften(self.settings[max(choice.setting, 0)].alpha)
+        machine = self.machine
         if choice.setting != SOURCE:
             assert choice.parts is not None
+            net = self.soften(self.settings[choice.setting].alpha)
             set_parts(net, choice.parts)
-        machine = self.harden(net)
-        return machine if choice.ridge is None else self.with_values(machine, choice.ridge)
+            machine = self.harden(net)
+        return machine if choice.ridge is None else self.with_values(machine)[choice.ridge]
 
-    def with_values(self, machine: DecisionMachine, ridge: float) -> DecisionMachine:
-        return refit_values(machine, self.objective, self.rows, ridge, n_threads=self.n_threads)
+    def with_values(self, machine: DecisionMachine) -> dict[float, DecisionMachine]:
+        """The machine with values refitted on the rows, for each ridge."""
+        found = refit_values(machine, self.objective, self.rows, n_threads=self.n_threads)
+        return dict(zip(RIDGES, found, strict=True))

@@ -32,7 +32,7 @@ def number_targets(width: int | None, kind: str) -> Callable[[Any], np.ndarray]:
             raise InputError(
                 DOING, f"targets of dtype {found.dtype} where numbers are needed", "pass numbers"
             ) from None
-        numbers = numbers.reshape(len(numbers), -1) if numbers.ndim <= 2 else numbers
+        numbers = numbers[:, None] if numbers.ndim == 1 else numbers
         if numbers.ndim != 2 or (width is not None and numbers.shape[1] != width):
             raise InputError(
                 DOING,
@@ -57,7 +57,7 @@ def class_targets(classes: tuple[np.ndarray, ...]) -> Callable[[Any], np.ndarray
 
     def encode(y: Any) -> np.ndarray:
         found = plain(y)
-        found = found.reshape(len(found), -1) if found.ndim <= 2 else found
+        found = found[:, None] if found.ndim == 1 else found
         if found.ndim != 2 or found.shape[1] != len(classes):
             raise InputError(
                 DOING,

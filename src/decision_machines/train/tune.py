@@ -16,7 +16,7 @@ from ..machine import DecisionMachine
 from . import checkpoints, distributed
 from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
-from .rows import read_parts
+from .rows import on_features, read_parts
 from .search import Search
 from .subject import SOURCE, Choice, Subject
 from .tuned import Report, Start, Tuned
@@ -243,9 +243,9 @@ def _changes(
     subject: Subject, machine: DecisionMachine, net: Any, soft: Choice, alpha: float
 ) -> dict[str, Any]:
     source = subject.machine
-    moved = np.abs(machine.t.astype(np.float64) - source.t.astype(np.float64))
-    moved = np.where(machine.t == source.t, 0.0, moved) / subject.widths.width(alpha)
-    spread = float(np.std(source.V)) or 1.0
+    t, was = (np.nan_to_num(m.t.astype(np.float64)) for m in (machine, source))
+    moved = np.abs(t - was) / subject.widths.width(alpha)
+    spread = float(np.std(source.V)) if source.V.size else 0.0
     factor = 1.0
     if soft.setting != SOURCE and source.n_tests:
         begun = np.log(subject.widths.slope(subject.settings[soft.setting].alpha))
@@ -254,8 +254,8 @@ def _changes(
     return {
         "thresholds_moved": int(np.count_nonzero(moved)),
         "median_move": float(np.median(moved[moved > 0])) if np.any(moved > 0) else 0.0,
-        "value_change": float(np.sqrt(np.mean((machine.V - source.V) ** 2)) / spread)
-        if source.V.size
+        "value_change": float(np.sqrt(np.mean((machine.V / spread - source.V / spread) ** 2)))
+        if spread
         else 0.0,
         "slope_factor": factor,
     }
@@ -272,7 +272,8 @@ def _start(subject: Subject, soft: Choice) -> Start | None:
     with torch.no_grad():
         margin, weights = net._margin(rows, True)
     assert weights is not None
-    exits = torch.from_numpy(machine.apply(rows.numpy()).astype(np.int64))
+    plain = on_features(machine)
+    exits = torch.from_numpy(plain.apply(rows.numpy()).astype(np.int64))
     exits = exits + torch.from_numpy(machine.trees.leaf_start[:-1])
     V = np.asarray(machine.V, np.float64)
     starts = machine.trees.leaf_start[:-1]
@@ -280,7 +281,7 @@ def _start(subject: Subject, soft: Choice) -> Start | None:
     lost = (1 - weights.gather(1, exits)).clamp(min=0.0)
     factor = abs(machine.output.scale / machine.output.divisor)
     bound = lost.double() @ torch.from_numpy(spread.max(1)) * factor
-    gap = (margin - torch.from_numpy(machine.margin(rows.numpy()).astype(np.float64))).abs()
+    gap = (margin - torch.from_numpy(plain.margin(rows.numpy()).astype(np.float64))).abs()
     return Start(alpha, float(bound.max()), float(gap.max()), float(gap.mean()))
 
 
