@@ -10,6 +10,7 @@ cells that no test tells apart, so that what holds for all inputs is a finite qu
 
 `simplify` makes a machine smaller without changing one bit of its answers; `fingerprint` names what
 decides them; `diff` says what differs between two machines and shows an input.
+`partial_dependence`, `ice` and `importance` redo only the trees that a moved feature can change.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .certify import Certificate, Disagreement, certify
 from .code_distance import CodeMargin, code_margin
 from .counterfactual import Counterfactual, counterfactual
 from .diff import MachineDiff, TreeChange, diff
+from .importance import Importance, importance
+from .inspection import PartialDependence, ice, partial_dependence
 from .mismatch import Mismatch, MismatchReport, explain_mismatch
 from .monotone import Monotonicity, is_monotone
 from .rules import DecisionRule, DecisionRules, rules
@@ -34,11 +37,13 @@ __all__ = [
     "DecisionRule",
     "DecisionRules",
     "Disagreement",
+    "Importance",
     "MachineDiff",
     "Mismatch",
     "MismatchReport",
     "Monotonicity",
     "OutputBounds",
+    "PartialDependence",
     "TreeChange",
     "bounds",
     "boxes",
@@ -48,7 +53,10 @@ __all__ = [
     "diff",
     "explain_mismatch",
     "fingerprint",
+    "ice",
+    "importance",
     "is_monotone",
+    "partial_dependence",
     "rules",
     "simplify",
 ]

@@ -646,14 +646,21 @@ class DecisionMachine(Part):
         >>> dm.figure_one().decide([[5.0]])
         array([5.])
         """
+        return _room("run").decide(self, self._margins(margins))
+
+    def _margins(self, margins) -> np.ndarray:
         margins = np.asarray(margins, self.output.dtype)
         if margins.ndim != 2 or margins.shape[1] != self.n_outputs:
             raise InputError(
-                "deciding on margins",
+                "reading margins",
                 f"margins of shape {margins.shape}; the machine has {self.n_outputs} outputs",
                 f"give rows of {self.n_outputs} margins",
             )
-        return _room("run").decide(self, margins)
+        return margins
+
+    def respond(self, margins):
+        """What `response` answers where the margins are these, (m, k): the link alone."""
+        return _room("run").respond(self, self._margins(margins))
 
     def rules(self, X=None, *, trees=None):
         """Decision paths as rules that people read: tests merged to intervals and sets.
@@ -872,6 +879,131 @@ class DecisionMachine(Part):
         'dm1:7751007b'
         """
         return _room("explain").fingerprint(self)
+
+    def partial_dependence(
+        self,
+        X,
+        features,
+        *,
+        grid=None,
+        n_grid: int = 100,
+        percentiles: tuple[float, float] = (0.05, 0.95),
+        output: str = "response",
+        individual: bool = False,
+        sample_weight=None,
+        n_threads: int | None = None,
+    ):
+        """The mean answer over the rows of X with one or two features set to values of a grid.
+
+        As scikit-learn's `partial_dependence(method="brute")`, up to the order of sums, by delta
+        scoring: only trees that test the features are redone, once for each code that the grid
+        has in them.
+
+        Parameters
+        ----------
+        X
+            Rows, as `predict` takes them.
+        features
+            One feature or two, by name or number.
+        grid
+            Values of the feature (of each of two). By default the distinct values, or `n_grid`
+            equal steps between two `percentiles`.
+        output
+            "response" or "margin".
+        individual
+            Whether to keep every row's own curve too.
+        sample_weight
+            (m,) weights of the rows in the mean.
+
+        Returns
+        -------
+        PartialDependence
+            `grid`, `average` of shape (answers, grid, ...) and `individual`.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> found = dm.figure_one().partial_dependence([[2, 1, 2, 2], [0, 1, 2, 2]], 2, grid=[1, 9])
+        >>> found.average.tolist()
+        [[3.0, 3.5]]
+        """
+        return _room("explain").partial_dependence(
+            self,
+            X,
+            features,
+            grid=grid,
+            n_grid=n_grid,
+            percentiles=percentiles,
+            output=output,
+            individual=individual,
+            sample_weight=sample_weight,
+            n_threads=n_threads,
+        )
+
+    def ice(
+        self,
+        X,
+        feature,
+        *,
+        grid=None,
+        n_grid: int = 100,
+        percentiles: tuple[float, float] = (0.05, 0.95),
+        output: str = "response",
+        n_threads: int | None = None,
+    ):
+        """Each row's own curve as one feature moves (individual conditional expectation).
+
+        As `partial_dependence` with `individual=True`: curves are (answers, m, grid).
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().ice([[2, 1, 2, 2], [0, 1, 2, 2]], "x[3]", grid=[1, 9]).individual
+        array([[[5., 6.],
+                [1., 1.]]])
+        """
+        return _room("explain").ice(
+            self,
+            X,
+            feature,
+            grid=grid,
+            n_grid=n_grid,
+            percentiles=percentiles,
+            output=output,
+            n_threads=n_threads,
+        )
+
+    def importance(
+        self,
+        X=None,
+        y=None,
+        *,
+        n_repeats: int = 5,
+        seed: int = 0,
+        metric=None,
+        n_threads: int | None = None,
+    ):
+        """How often each feature is tested and, with X and y, what shuffling it costs.
+
+        Parameters
+        ----------
+        X, y
+            Rows and their true answers.
+        n_repeats, seed
+            Of the shuffles, which are those of scikit-learn's `permutation_importance`.
+        metric
+            metric(y, predictions), the larger the better; by default accuracy for labels and R²
+            for values.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().importance().splits.tolist()
+        [1, 2, 1, 1]
+        """
+        return _room("explain").importance(
+            self, X, y, n_repeats=n_repeats, seed=seed, metric=metric, n_threads=n_threads
+        )
 
     def plot_tree(self, ax=None, *, tree: int | None = None, x=None, X=None):
         """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
