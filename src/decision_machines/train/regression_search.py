@@ -1,0 +1,336 @@
+"""The search for a regression tree: two rounds of gradients, leaves in closed form, caps, sweeps.
+
+A *shape* is how many levels of tests a tree has and how many are left for caps. The first round
+trains a few trees of every recipe and shape, the second more trees of the two best, longer. Every
+tree's leaves are fitted by several rules, and capped where there is room. Trees of one recipe,
+shape, rule and cap are a group; the group is chosen by validation, by the mean of its median and
+its best tree, then its tree. The best are then swept node by node, as further candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .leaf_ridge import MOST_NUMBERS, LeafSums, from_root, ridge_towards, root_function
+from .regression_descent import BATCH_SIZE, RECIPES, descend
+from .regression_sweeps import alternate_regression
+from .regression_tree import RegressionTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .regression_descent import LeafRecipe
+    from .regression_rows import Rows
+    from .watch import Watch
+
+FROM_ABOVE = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
+TOWARDS = (1.0, 10.0, 100.0)
+ROOT_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
+CAP_SHARES = (0.0, 0.01)
+MOST_FOR_SWEEPS = 2**25
+"""Leaves × rows beyond which sweeps are left out."""
+
+
+@dataclass(frozen=True)
+class RegressionEffort:
+    """How many trees are trained, and for how long."""
+
+    n_first: int = 3
+    n_second: int = 6
+    first_steps: int = 800
+    second_steps: int = 2000
+    n_swept: int = 3
+    """Trees that are swept node by node."""
+    recipes: tuple[LeafRecipe, ...] = RECIPES
+
+    @classmethod
+    def usual(cls, n_rows: int, is_linear: bool) -> RegressionEffort:
+        """More steps where there are more rows."""
+        epoch = n_rows / BATCH_SIZE
+        return cls(
+            first_steps=int(np.clip(30 * epoch, 300, 3000)),
+            second_steps=int(np.clip(80 * epoch, 800, 8000)),
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the leaves' functions are fitted: kept, or drawn to their parents' or their own."""
+
+    name: str = "as learned"
+    ridge: float = 0.0
+    root_ridge: float = 1e-3
+
+    def __str__(self) -> str:
+        return self.name if not self.ridge else f"{self.name} {self.ridge:g}"
+
+
+@dataclass(frozen=True)
+class Cap:
+    """Where leaves' answers are cut off, and at which share of their rows."""
+
+    share: float = 0.0
+    low: bool = False
+    high: bool = False
+
+    def __str__(self) -> str:
+        sides = " and ".join(side for side in ("low", "high") if getattr(self, side))
+        return f"capped {sides} at {self.share:g}" if sides else "open"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A tree among the candidates, and how it was made."""
+
+    tree: RegressionTree
+    group: str
+    loss: float
+    rule: Rule
+    cap: Cap
+    prior: np.ndarray
+    """The leaves' functions as learned."""
+
+
+class RegressionSearch:
+    """The rows, and the candidates so far."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        judged: Rows,
+        *,
+        depth: int,
+        effort: RegressionEffort,
+        is_capped: bool,
+        seed: int,
+    ) -> None:
+        self.rows, self.judged, self.effort, self.seed = rows, judged, effort, seed
+        self.depth, self.is_capped = depth, is_capped
+        least = max(depth - 2, min(depth, 1)) if is_capped else depth
+        self.shapes = [d for d in range(depth, least - 1, -1) if d > 0]
+        self.groups: dict[str, list[Judgement]] = {}
+        self.is_constant = bool(np.all(rows.y == rows.y[0])) or rows.Z.shape[1] == 0
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps `run` will take, for the progress bar."""
+        if self.is_constant or not self.shapes:
+            return 1
+        return len(self.shapes) * self.effort.first_steps + 2 * self.effort.second_steps
+
+    def run(self, watch: Watch) -> None:
+        """All rounds; what was finished stays among the candidates if this is interrupted."""
+        self._one_function()
+        if self.is_constant:
+            return
+        effort = self.effort
+        recipes = [recipe for recipe in effort.recipes for _ in range(effort.n_first)]
+        for depth in self.shapes:
+            self._train(depth, recipes, effort.first_steps, f"depth {depth}, ", watch, depth)
+        self._grown()
+        tried = [(depth, recipe) for depth in self.shapes for recipe in effort.recipes]
+        tried.sort(key=lambda pair: self._best_of(f"depth {pair[0]}, {pair[1].name},"))
+        for i, (depth, recipe) in enumerate(tried[:2]):
+            recipes = [recipe] * effort.n_second
+            prefix = f"longer, depth {depth}, "
+            self._train(depth, recipes, effort.second_steps, prefix, watch, 100 + i)
+        self._sweep()
+
+    # ------------------------------------------------------------------ candidates
+
+    def best(self) -> Judgement:
+        """The best tree of the best group."""
+        group = min(self.groups, key=self._score)
+        return min(self.groups[group], key=lambda found: found.loss)
+
+    def scores(self) -> dict[str, float]:
+        """The ten best groups and their scores: mean squared errors in units of the variance."""
+        ranked = sorted(self.groups, key=self._score)[:10]
+        return {group: self._score(group) for group in ranked}
+
+    def refitted(self, found: Judgement, rows: Rows) -> RegressionTree:
+        """The tree with leaves and caps fitted to these rows by the same rules."""
+        tree = found.tree.settled(rows)
+        A = self._functions(tree, found.prior, found.rule, rows)
+        return self._capped(tree.with_leaves(A, rows), found.cap, rows)
+
+    def _score(self, group: str) -> float:
+        losses = [found.loss for found in self.groups[group]]
+        return 0.5 * float(np.median(losses)) + 0.5 * min(losses)
+
+    def _best_of(self, prefix: str) -> float:
+        found = [self._score(group) for group in self.groups if group.startswith(prefix)]
+        return min(found, default=np.inf)
+
+    def _add(self, prefix: str, tree: RegressionTree, prior: np.ndarray, depth: int) -> None:
+        """The tree's leaves fitted by every rule, and capped in every way that has room."""
+        exits, held = tree.exit_leaves(self.rows.Z), tree.exit_leaves(self.judged.Z)
+        sums = self._sums(exits, self.rows, len(tree.V))
+        made: list[tuple[float, int, RegressionTree, Rule]] = []
+        for rule in self._rules(depth):
+            A = prior if sums is None else self._solve(sums, prior, rule)
+            fitted = tree.with_leaves(A, self.rows)
+            loss = self.judged.loss(fitted.answers_of(held, self.judged))
+            made.append((loss, len(made), fitted, rule))
+            self._keep(prefix, fitted, loss, rule, Cap(), prior)
+            if sums is None:
+                return
+        for _, _, fitted, rule in sorted(made, key=lambda item: item[:2])[:3]:
+            for cap in self._caps(depth):
+                capped = self._capped(fitted, cap, self.rows)
+                loss = self.judged.loss(capped.answers_of(held, self.judged))
+                self._keep(prefix, capped, loss, rule, cap, prior)
+
+    def _keep(
+        self,
+        prefix: str,
+        tree: RegressionTree,
+        loss: float,
+        rule: Rule,
+        cap: Cap,
+        prior: np.ndarray,
+    ) -> None:
+        group = f"{prefix}, {rule}, {cap}"
+        loss = loss if np.isfinite(loss) else np.inf
+        found = Judgement(tree, group, loss, rule, cap, prior)
+        self.groups.setdefault(group, []).append(found)
+
+    def _rules(self, depth: int) -> Iterator[Rule]:
+        if depth == 0:
+            yield from (Rule("one function", 1.0, root_ridge) for root_ridge in ROOT_RIDGES)
+            return
+        yield Rule()
+        yield from (Rule("from above", ridge) for ridge in FROM_ABOVE)
+        yield from (Rule("towards the learned", ridge) for ridge in TOWARDS)
+
+    def _caps(self, depth: int) -> Iterator[Cap]:
+        room = self.depth - depth if self.is_capped else 0
+        for share in CAP_SHARES:
+            if room >= 1:
+                yield from (Cap(share, low=True), Cap(share, high=True))
+            if room >= 2:
+                yield Cap(share, low=True, high=True)
+
+    # ------------------------------------------------------------------ leaves
+
+    def _sums(self, exits: np.ndarray, rows: Rows, n_leaves: int) -> LeafSums | None:
+        if n_leaves * rows.U.shape[1] ** 2 > MOST_NUMBERS:
+            return None
+        own = rows.is_whole
+        if not own.any():
+            own = np.ones(len(rows), bool)
+        return LeafSums.of(rows.U[own], rows.y[own], rows.weight[own], exits[own], n_leaves)
+
+    def _solve(self, sums: LeafSums, prior: np.ndarray, rule: Rule) -> np.ndarray:
+        if not rule.ridge:
+            return prior
+        if rule.name == "towards the learned":
+            return ridge_towards(sums, prior, rule.ridge)
+        return from_root(sums, root_function(sums, rule.root_ridge), rule.ridge)
+
+    def _functions(
+        self, tree: RegressionTree, prior: np.ndarray, rule: Rule, rows: Rows
+    ) -> np.ndarray:
+        sums = self._sums(tree.exit_leaves(rows.Z), rows, len(tree.V))
+        return prior if sums is None else self._solve(sums, prior, rule)
+
+    def _capped(self, tree: RegressionTree, cap: Cap, rows: Rows) -> RegressionTree:
+        if not (cap.low or cap.high):
+            return tree
+        return tree.capped(rows, cap.share, cap.low, cap.high)
+
+    # ------------------------------------------------------------------ where trees come from
+
+    def _one_function(self) -> None:
+        """One function, or one constant, for all rows: the least that there is to beat."""
+        rows = self.rows
+        p, q = rows.U.shape[1], rows.y.shape[1]
+        nothing = np.zeros((0, rows.Z.shape[1])), np.zeros(0), np.zeros(0)
+        prior = np.zeros((1, p, q))
+        prior[0, -1] = np.average(rows.y, axis=0, weights=rows.weight)
+        tree = RegressionTree.of_tests(*nothing, prior, rows)
+        self._add("one leaf", tree, prior, 0)
+
+    def _train(
+        self,
+        depth: int,
+        recipes: list[LeafRecipe],
+        n_steps: int,
+        prefix: str,
+        watch: Watch,
+        number: int,
+    ) -> None:
+        seed = 1000 * self.seed + 10 * number
+        learned = descend(self.rows, depth, recipes, n_steps=n_steps, seed=seed, watch=watch)
+        for W, t, slope, A, recipe in zip(
+            learned.W, learned.t, learned.slope, learned.A, recipes, strict=True
+        ):
+            tree = RegressionTree.of_tests(W, t, np.full(len(t), slope), A, self.rows)
+            self._add(f"{prefix}{recipe.name}", tree, A, depth)
+
+    def _grown(self) -> None:
+        """CART's trees, their leaves fitted anew: candidates themselves, and starts for sweeps."""
+        try:
+            from .starts import cart_start
+        except ImportError:
+            return
+        rows = self.rows
+        for depth in self.shapes:
+            start = cart_start(
+                rows.Z,
+                rows.y,
+                n_classes=None,
+                max_leaves=2**depth,
+                max_depth=depth,
+                sample_weight=rows.weight,
+                rng=None,
+                seed=self.seed,
+            )
+            W, t = _completed(start, depth)
+            A = np.zeros((2**depth, rows.U.shape[1], rows.y.shape[1]))
+            tree = RegressionTree.of_tests(W, t, np.full(len(t), 10.0), A, rows)
+            A = self._functions(tree, A, Rule("from above", 1.0), rows)
+            self._add(f"depth {depth}, grown", tree, A, depth)
+
+    def _sweep(self) -> None:
+        """The best trees and the grown ones, swept; their leaves drawn to what they were."""
+        ranked = sorted(
+            (found for group in self.groups.values() for found in group if len(found.tree.t)),
+            key=lambda found: found.loss,
+        )
+        chosen: dict[int, Judgement] = {}
+        for found in ranked:
+            if len(chosen) == self.effort.n_swept:
+                break
+            chosen.setdefault(id(found.prior), found)
+        for depth in self.shapes:
+            grown = [f for f in ranked if f.group.startswith(f"depth {depth}, grown")]
+            for found in grown[:1]:
+                chosen.setdefault(id(found.prior), found)
+        for found in chosen.values():
+            tree = found.tree
+            if len(tree.V) * len(self.rows) > MOST_FOR_SWEEPS:
+                continue
+            bare = tree.with_leaves(tree.A, self.rows)
+            ridge = max(found.rule.ridge, 1.0)
+            swept = alternate_regression(bare, self.rows, tree.A, ridge=ridge)
+            self._add(f"swept {found.group}", swept, swept.A, tree.n_levels)
+
+
+def _completed(start, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """The tests of a tree of at most this depth in level order; absent ones send all left."""
+    W = np.zeros((2**depth - 1, start.W.shape[1]))
+    t = np.full(2**depth - 1, np.inf)
+    if len(start.t) == 0:
+        return W, t
+    waiting = [(0, 0)]
+    while waiting:
+        node, place = waiting.pop()
+        W[place], t[place] = start.W[node], start.t[node]
+        for side, child in enumerate(start.children[node]):
+            if child >= 0:
+                waiting.append((int(child), 2 * place + 1 + side))
+    return W, t
