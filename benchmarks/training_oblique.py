@@ -51,20 +51,24 @@ def run(
 ) -> list[dict]:
     """One row for each set; finished cells are taken from `resume`."""
     done = {(cell["set"], cell["seed"]): cell for cell in finished(resume)}
-    rows = []
-    for name in [*SMALL, *LARGE]:
-        if (only and name not in only) or (quick and name not in QUICK):
-            continue
-        n_seeds = min(seeds, LARGE_SEEDS.get(name, 3)) if name in LARGE else seeds
-        cells = []
-        for seed in range(2 if quick else n_seeds):
+    names = [
+        name
+        for name in [*SMALL, *LARGE]
+        if not (only and name not in only) and not (quick and name not in QUICK)
+    ]
+    cells: dict[str, list[dict]] = {name: [] for name in names}
+    # Seed by seed over all sets, so that an interrupted run has measured all of them alike.
+    for seed in range(2 if quick else seeds):
+        for name in names:
+            if name in LARGE and seed >= LARGE_SEEDS.get(name, 3):
+                continue
             if (name, seed) not in done:
                 done[name, seed] = measure(data, name, seed)
                 append(resume, done[name, seed])
             cell = done[name, seed]
-            cells.append(cell)
+            cells[name].append(cell)
             log(f"{name} {seed}: {cell['ours']:.2f} (CART {cell['cart']:.2f}), {cell['chosen']}")
-        rows.append(summary(tables, name, cells))
+    rows = [summary(tables, name, cells[name]) for name in names]
     small_rows = [row for row in rows if row["set"] in SMALL]
     if len(small_rows) > 1:
         mean = {"set": "mean of the small sets", "metric": "accuracy"}

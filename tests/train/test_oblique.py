@@ -22,7 +22,7 @@ from decision_machines.train.oblique import oblique_tree  # noqa: E402
 from decision_machines.train.recipes import RECIPES  # noqa: E402
 
 LITTLE = Effort(
-    n_first=1, n_second=1, first_steps=80, second_steps=120, recipes=RECIPES[1:8:3], n_sweeps=3
+    n_first=1, n_second=1, first_steps=80, second_steps=120, recipes=RECIPES[1:6:2], n_sweeps=3
 )
 
 

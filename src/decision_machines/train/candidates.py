@@ -2,7 +2,8 @@
 
 Trees of one recipe and one finish are a group. The group is chosen first, by the mean and the best
 of its trees on validation, (mean + best) / 2; then its tree. A recipe whose trees are all good
-is so for a reason, a single lucky tree may not be.
+is so for a reason, a single lucky tree may not be. A tree's score is its accuracy less a share of
+the log-loss of the soft tree it came from, which sees more than the accuracy of few rows does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from .tao import HardTrees, leaf_counts
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+LOSS_SHARE = 0.3
+"""How much accuracy a unit of log-loss is worth."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Candidates:
         P: Float[np.ndarray, "R L K"],
         loss: Float[np.ndarray, "R"],
     ) -> Float[np.ndarray, "R"]:
-        """Add trees that answer the largest of P; `loss` decides between equally accurate ones."""
+        """Add trees that answer the largest of P; `loss` is that of the soft trees they were."""
         trees = replace(trees, label=P.argmax(2))
         accuracy = self.validation.accuracy(trees)
         self.groups.setdefault(group, []).append((trees, P, accuracy, loss))
@@ -67,24 +71,29 @@ class Candidates:
 
     def score(self, group: str) -> float:
         """(mean + best) / 2 of the group's trees on validation."""
-        accuracy = np.concatenate([part[2] for part in self.groups[group]])
-        return float(0.5 * accuracy.mean() + 0.5 * accuracy.max())
+        found = np.concatenate([_scores(*part[2:]) for part in self.groups[group]])
+        return float(0.5 * found.mean() + 0.5 * found.max())
 
     def ranked(self) -> list[str]:
         """Names of the groups, the best first; the earlier of equal ones."""
         return sorted(self.groups, key=lambda group: -self.score(group))
 
+    def is_perfect(self) -> bool:
+        """Whether all trees of some group answer every row rightly."""
+        return any(all(np.all(part[2] == 1.0) for part in parts) for parts in self.groups.values())
+
     def best(self) -> Candidate:
-        """The most accurate tree of the best group."""
+        """The best tree of the best group."""
         group = self.ranked()[0]
-        found = [
-            (-accuracy[r], loss[r], i, r)
-            for i, (_, _, accuracy, loss) in enumerate(self.groups[group])
-            for r in range(len(accuracy))
-        ]
-        minus_accuracy, _, i, r = min(found)
-        trees, P, _, _ = self.groups[group][i]
-        return Candidate(trees.keep([r]), P[r], group, float(-minus_accuracy))
+        parts = self.groups[group]
+        i = int(np.argmax([_scores(*part[2:]).max() for part in parts]))
+        trees, P, accuracy, loss = parts[i]
+        r = int(np.argmax(_scores(accuracy, loss)))
+        return Candidate(trees.keep([r]), P[r], group, float(accuracy[r]))
+
+
+def _scores(accuracy: np.ndarray, loss: np.ndarray) -> np.ndarray:
+    return accuracy - LOSS_SHARE * loss
 
 
 def leaf_probabilities(

@@ -2,8 +2,9 @@
 
 The first round trains a few trees of every recipe, briefly. The second trains more trees of the
 two best recipes, longer: once on the rows as they are, and once taught by the first round's best
-ensemble, which takes noise out of the labels. Every tree is hardened three ways: with the leaves it
-learned, with leaves refitted to their rows, and after alternating optimisation. Validation chooses.
+ensemble, which takes noise out of the labels. Every tree is hardened in several ways: with the
+leaves it learned, with leaves refitted to their rows, after alternating optimisation, and after
+alternating optimisation towards the teacher's answers. Validation chooses.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class Effort:
         """More trees where they are small, more steps where there are more rows."""
         epoch = n_rows / BATCH_SIZE
         return cls(
-            n_first=max(1, min(3, 48 // 2**depth)),
-            n_second=max(2, min(6, 96 // 2**depth)),
-            first_steps=int(min(max(20 * epoch, 500), 2500)),
-            second_steps=int(min(max(100 * epoch, 1000), 6000)),
+            n_first=max(1, min(3, 128 // 2**depth)),
+            n_second=max(2, min(6, 256 // 2**depth)),
+            first_steps=int(min(max(15 * epoch, 500), 1200)),
+            second_steps=int(min(max(50 * epoch, 1000), 4000)),
         )
 
     @property
@@ -105,7 +106,7 @@ class ClassSearch:
         recipes = [r for r in effort.recipes for _ in range(effort.n_first)]
         first = self._train(recipes, self.X, self.target, effort.first_steps, 0, watch)
         self._harden(first, "")
-        if self.candidates.score(self.candidates.ranked()[0]) == 1.0:
+        if self.candidates.is_perfect():
             return
         best = self._best_recipes(effort.recipes)
         recipes = [recipe for recipe in best for _ in range(effort.n_second)]
@@ -114,7 +115,7 @@ class ClassSearch:
         teacher = self._teacher(first, second)
         X, target = taught(teacher, self.X, self.target, n_rows=3000, seed=self.seed + 5)
         third = self._train(recipes, X, target, effort.second_steps, 2, watch)
-        self._harden(third, "taught ")
+        self._harden(third, "taught ", teacher)
 
     def finish_early(self) -> None:
         """Where nothing is finished yet, the trees as far as they have come."""
@@ -150,8 +151,15 @@ class ClassSearch:
         weight = self.judged_weight / self.judged_weight.sum().clamp_min(1e-30)
         return -(own.add(LEAST).log() * weight).sum(1).double().numpy()
 
-    def _harden(self, batch: SoftBatch, prefix: str, sweep: bool = True) -> None:
-        """Add the batch's trees to the candidates, in each of three finishes."""
+    def _harden(
+        self,
+        batch: SoftBatch,
+        prefix: str,
+        teacher: Teacher | None = None,
+        *,
+        sweep: bool = True,
+    ) -> None:
+        """Add the batch's trees to the candidates, in every finish."""
         rows = self.rows
         losses = self._losses(batch.probabilities(self.judged_X))
         trees, learned = batch.hard()
@@ -161,22 +169,34 @@ class ClassSearch:
             "refitted": (trees, leaf_probabilities(trees, learned, rows)),
         }
         if sweep and rows.X.size <= MOST_FOR_SWEEPS:
-            swept = alternate(
-                trees,
-                rows.X,
-                rows.y,
-                rows.weight,
-                n_classes=self.n_classes,
-                ridge=self.effort.ridge,
-                n_sweeps=self.effort.n_sweeps,
-            )
-            finishes["swept"] = (swept, leaf_probabilities(swept, learned, rows))
+            targets = {"swept": rows.y}
+            if teacher is not None:
+                targets["swept to the teacher"] = self._said(teacher)
+            for finish, y in targets.items():
+                swept = alternate(
+                    trees,
+                    rows.X,
+                    y,
+                    rows.weight,
+                    n_classes=self.n_classes,
+                    ridge=self.effort.ridge,
+                    n_sweeps=self.effort.n_sweeps,
+                )
+                finishes[finish] = (swept, leaf_probabilities(swept, learned, rows))
         names = [recipe.name for recipe in batch.recipes]
         for finish, (found, P) in finishes.items():
             for name in dict.fromkeys(names):
                 which = [i for i, other in enumerate(names) if other == name]
                 group = f"{prefix}{name}, {finish}"
                 self.candidates.add(group, found.keep(which), P[which], losses[which])
+
+    def _said(self, teacher: Teacher) -> np.ndarray:
+        """The teacher's class for every row; its own for a row with a NaN."""
+        y = self.rows.y.copy()
+        whole = ~np.isnan(self.rows.X).any(1)
+        if whole.any():
+            y[whole] = teacher(self.X).argmax(0).numpy()
+        return y
 
     def _best_recipes(self, recipes: Sequence[Recipe]) -> list[Recipe]:
         """The recipes of the best groups so far."""
@@ -201,10 +221,15 @@ def with_missing_sides(trees: HardTrees, rows: Judged) -> HardTrees:
     """The trees, a test that reads a NaN going the way of more rows."""
     is_right = trees.answers(rows.X)
     reached = trees.nodes(is_right)
+    R = len(trees.W)
     goes_right = trees.goes_right.copy()
-    for level in range(trees.n_levels):
-        tests = slice(2**level - 1, 2 ** (level + 1) - 1)
-        node = reached[level][:, None] == np.arange(2**level)[None, :, None]
-        weight = np.where(is_right[:, tests], rows.weight, -rows.weight)
-        goes_right[:, tests] = (weight * node).sum(2) > 0
+    for level, at in enumerate(reached[:-1]):
+        width = 2**level
+        tests = slice(width - 1, 2 * width - 1)
+        side = np.take_along_axis(is_right[:, tests], at[:, None], 1)[:, 0]
+        node = at + width * np.arange(R)[:, None]
+        balance = np.bincount(
+            node.ravel(), np.where(side, rows.weight, -rows.weight).ravel(), R * width
+        )
+        goes_right[:, tests] = balance.reshape(R, width) > 0
     return HardTrees(trees.W, trees.t, trees.label, goes_right, trees.slope)

@@ -179,9 +179,9 @@ def _classify(
     for _, _, _, search in searches[:1]:
         search.finish_early()
     done = [found for found in searches if found[3].candidates.groups]
-    scores = [search.candidates.score(search.candidates.ranked()[0]) for *_, search in done]
-    mode, zero, scaling, search = done[int(np.argmax(scores))]
-    best = search.candidates.best()
+    found = [search.candidates.best() for *_, search in done]
+    which = int(np.argmax([candidate.accuracy for candidate in found]))
+    (mode, zero, scaling, search), best = done[which], found[which]
     tree = best.trees
     machine = machine_of(
         tree.W[0],

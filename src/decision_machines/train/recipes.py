@@ -28,8 +28,6 @@ class Recipe:
 RECIPES = (
     Recipe("flat", slopes=(0.1, 3.0), normalised=True),
     Recipe("middling", slopes=(0.3, 10.0), normalised=True),
-    Recipe("steep", slopes=(1.0, 30.0), normalised=True),
-    Recipe("decay", decay=0.3),
     Recipe("strong decay", decay=1.0),
     Recipe("light decay, growing", slopes=(1.0, 4.0), decay=0.1, lr=0.1),
     Recipe("light sparse, growing", slopes=(1.0, 4.0), l1=0.1),

@@ -55,11 +55,16 @@ class HardTrees:
     def answers(self, X: Float[np.ndarray, "m n"]) -> Bool[np.ndarray, "R J m"]:
         """Whether each row goes right at each test."""
         is_nan = np.isnan(X)
-        if not is_nan.any():
-            return np.matmul(self.W, X.T) > self.t[:, :, None]
-        is_right = np.matmul(self.W, np.where(is_nan, 0, X).T) > self.t[:, :, None]
-        is_missing = np.matmul((self.W != 0).astype(np.float32), is_nan.T.astype(np.float32)) > 0
-        return np.where(is_missing, self.goes_right[:, :, None], is_right)
+        has_nan = bool(is_nan.any())
+        known = np.where(is_nan, 0, X) if has_nan else X
+        is_right = np.empty((*self.t.shape, len(X)), bool)
+        # Tree by tree: the products of all would not fit where trees are deep and rows many.
+        for W, t, goes_right, out in zip(self.W, self.t, self.goes_right, is_right, strict=True):
+            np.greater(W @ known.T, t[:, None], out=out)
+            if has_nan:
+                is_missing = (W != 0).astype(np.float32) @ is_nan.T.astype(np.float32) > 0
+                np.copyto(out, goes_right[:, None], where=is_missing)
+        return is_right
 
     def nodes(self, is_right: Bool[np.ndarray, "R J m"]) -> list[Int[np.ndarray, "R m"]]:
         """For every level, and the leaves last, the node of that level that each row reaches."""
