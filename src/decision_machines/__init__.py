@@ -78,12 +78,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .estimators import DecisionMachineClassifier as DecisionMachineClassifier
+    from .estimators import DecisionMachineRegressor as DecisionMachineRegressor
     from .estimators import NonGreedyTreeClassifier as NonGreedyTreeClassifier
     from .estimators import NonGreedyTreeRegressor as NonGreedyTreeRegressor
     from .estimators import TemplateCodeClassifier as TemplateCodeClassifier
     from .train.tune import tune as tune
 
 LAZY = {
+    "DecisionMachineClassifier": ("estimators", "sklearn"),
+    "DecisionMachineRegressor": ("estimators", "sklearn"),
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),

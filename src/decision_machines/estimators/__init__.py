@@ -10,9 +10,12 @@ rows made ready.
 from __future__ import annotations
 
 from .codes import TemplateCodeClassifier
+from .machines import DecisionMachineClassifier, DecisionMachineRegressor
 from .non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
 
 __all__ = [
+    "DecisionMachineClassifier",
+    "DecisionMachineRegressor",
     "NonGreedyTreeClassifier",
     "NonGreedyTreeRegressor",
     "TemplateCodeClassifier",

@@ -13,6 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..errors import DecisionMachinesError, InputError
+from ..run.inputs import is_table
+from .labels import encoded, label_columns, ordered_labels
 from .parameters import check_parameters, seed_of
 from .rows import Rows, distinct_rows
 
@@ -26,13 +28,28 @@ class MachineEstimator(BaseEstimator):
     """An estimator whose fitted answer is `machine_`, a `DecisionMachine`."""
 
     machine_: DecisionMachine
+    history_: list
+    feature_names_in_: np.ndarray
     _constraints: dict[str, tuple] = {}
     _takes_missing = False
+
+    _takes_labels = False
+    labels_: dict[int, tuple]
 
     def _check_X(self, X: Any, *, reset: bool) -> Float[np.ndarray, "m n"]:
         """X as float64, its names and width remembered (`reset`) or compared with those."""
         doing = f"fitting a {type(self).__name__}" if reset else "predicting"
+        labels = getattr(self, "labels_", {})
         try:
+            if is_table(X) and (labels or not type(X).__module__.startswith("pandas")):
+                validate_data(self, X, reset=reset, skip_check_array=True)
+                return self._check_finite(encoded(X, self.feature_names_in_, labels), doing)
+            if labels:
+                raise InputError(
+                    doing,
+                    f"X is a {type(X).__name__}; the training data were a table with text columns",
+                    "pass a table with the same columns",
+                )
             return validate_data(
                 self,
                 X,
@@ -45,8 +62,37 @@ class MachineEstimator(BaseEstimator):
         except ValueError as error:
             raise refused(doing, error) from error
 
+    def _check_finite(self, x: np.ndarray, doing: str) -> np.ndarray:
+        """Refuse infinities, and NaN where it is not taken, by name."""
+        wrong = np.isinf(x) if self._takes_missing else ~np.isfinite(x)
+        if wrong.any():
+            row, feature = np.argwhere(wrong)[0]
+            found = "infinity" if np.isinf(x[row, feature]) else "NaN"
+            name = str(self.feature_names_in_[feature])
+            raise refused(doing, ValueError(f"column {name!r} contains {found} in row {row}"))
+        if not len(x):
+            raise InputError(doing, "X has 0 sample(s): no row", "pass at least one row")
+        return x
+
     def _check_y(self, y: Any) -> np.ndarray:
         raise NotImplementedError
+
+    def _read_labels(self, X: Any, codes: np.ndarray, w: Any, doing: str) -> None:
+        """Find the text columns of a table, and the order of their labels."""
+        self.labels_ = {}
+        columns = label_columns(X) if self._takes_labels else {}
+        if not columns:
+            return
+        try:
+            validate_data(self, X, reset=True, skip_check_array=True)
+        except ValueError as error:
+            raise refused(doing, error) from error
+        if len(codes) != len(next(iter(columns.values()))):
+            return  # said by the caller
+        is_classes = hasattr(self, "classes_")
+        Y = np.eye(len(self.classes_))[codes] if is_classes else codes.reshape(len(codes), -1)
+        weight = np.ones(len(codes)) if w is None else np.asarray(w, np.float64).ravel()
+        self.labels_ = ordered_labels(columns, self.feature_names_in_, Y, weight)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         """The distinct rows to learn from; parameters, names and shapes are checked first."""
@@ -54,8 +100,14 @@ class MachineEstimator(BaseEstimator):
         doing = f"fitting a {type(self).__name__}"
         if y is None:
             raise InputError(doing, "requires y to be passed, but the target y is None", "pass y")
-        x = self._check_X(X, reset=True)
-        codes = self._check_y(y)
+        if is_table(X):
+            codes = self._check_y(y)
+            self._read_labels(X, codes, sample_weight, doing)
+            x = self._check_X(X, reset=True)
+        else:
+            self.labels_ = {}
+            x = self._check_X(X, reset=True)
+            codes = self._check_y(y)
         if len(codes) != len(x):
             raise InputError(
                 doing,
@@ -96,6 +148,24 @@ class MachineEstimator(BaseEstimator):
         """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
         rows = self._rows(X)
         return self.machine_.apply(rows)
+
+    def explain(self, X):
+        """The path of each row through each tree, as rules that people read.
+
+        Returns
+        -------
+        DecisionRules
+            A sequence; `print` it, or look at the `conditions` and `value` of each.
+        """
+        rows = self._rows(X)
+        return self.machine_.rules(rows)
+
+    def plot_history(self, ax=None, *, names=None, against="step"):
+        """Draw the learning curve (extra `plot`); see `LearningCurveDisplay`."""
+        from ..show import LearningCurveDisplay
+
+        check_is_fitted(self, "machine_")
+        return LearningCurveDisplay(self.history_, names=names, against=against).plot(ax)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -52,9 +52,10 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     coding
         "confusion": trees over classes that part last what a quick learner confuses most, the
         first by clustering, the others around pairs drawn at random. "tree": the order in which
-        fitted CART trees tell the classes apart. "random": random halves. A `DecisionMachine`
-        over the same features: the order in which its trees do. Or a matrix of -1, 0 and +1, with
-        a row for each class in the order of `classes_`.
+        fitted CART trees tell the classes apart. "random": random halves; best for learners that
+        are strong and unsteady (trees), as "confusion" is for simple ones (linear). A
+        `DecisionMachine` over the same features: the order in which its trees do. Or a matrix of
+        -1, 0 and +1, with a row for each class in the order of `classes_`.
     decoding
         "loss": the least logistic loss of the learners' margins over a class's questions (for one
         tree, the most probable path). "logical": the paper's similarity of answers and template.
@@ -290,7 +291,8 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _fit_columns(self, learner: Any, X: Any, codes: np.ndarray, w, seed: int) -> None:
         """Fit a learner for each different column; one that is another turned round is the same."""
         place: dict[bytes, int] = {}
-        columns, self.column_ = [], []
+        columns: list[np.ndarray] = []
+        self.column_ = []
         for column in self.code_.T:
             sign = 1 if column[np.flatnonzero(column)[0]] < 0 else -1
             known = place.setdefault((column * sign).tobytes(), len(columns))

@@ -41,6 +41,7 @@ class Number:
     def allows(self, value: Any) -> bool:
         if not isinstance(value, numbers.Real) or isinstance(value, bool) or value != value:
             return False
+        value = float(value)
         is_low = value > self.low if self.beyond else value >= self.low
         return is_low and (value < self.high if self.below else value <= self.high)
 

@@ -88,6 +88,14 @@ class SoftMachine(nn.Module):
         self._structure: Any = None  # of the native kernel, made on its first use
         self.link = link_named(machine.output.link) if options.output == "response" else None
 
+    def __getstate__(self) -> dict:
+        """For pickle and copy, without what is looked up again: the link, the native structure."""
+        return {**self.__dict__, "link": self.link is not None, "_structure": None}
+
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state)
+        self.link = link_named(self.machine.output.link) if state["link"] else None
+
     # ------------------------------------------------------------------ temperature and heads
 
     @property

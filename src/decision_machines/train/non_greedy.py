@@ -25,7 +25,8 @@ from ..relax.heads import Heads
 from ..relax.non_greedy import upper_bound
 from ..relax.paths import Paths
 from ..relax.queries import relu_pair
-from .starts import Scaling, Start, cart_start, scaling_of, without_empty_leaves
+from .scaling import Scaling
+from .starts import Start, cart_start, without_empty_leaves
 from .watch import Fit, Watch
 
 if TYPE_CHECKING:
@@ -85,11 +86,11 @@ def non_greedy_tree(
         A step's length relative to ν.
     """
     w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    scaling = scaling_of(X)
+    scaling = Scaling.of(X)
     target = _Target.of(y, n_classes, w)
-    Z, rng = scaling.apply(X), np.random.default_rng(seed)
+    Z, rng = scaling(X), np.random.default_rng(seed)
     held = (X, y, w) if validation is None else (*validation, None)[:3]
-    held_rows = scaling.apply(held[0])
+    held_rows = scaling(held[0])
     held_target = _Target.of(held[1], n_classes, held[2], like=target)
     starts = [
         cart_start(
@@ -215,6 +216,7 @@ class _Forest:
         self.W = torch.from_numpy(W * (radius / norm)[:, None]).float().requires_grad_()
         self.t = torch.from_numpy(t * (radius / norm)).float().requires_grad_()
         self.n_trees = len(trees)
+        self.leaf_values: list[np.ndarray] = []
 
     def query(self, rows: Float[Tensor, "b n"]) -> Float[Tensor, "b J"]:
         return rows @ self.W.t() - self.t
@@ -324,7 +326,7 @@ def _finished(
     target: _Target,
 ) -> DecisionMachine:
     """The tree over raw features, empty leaves cut off, values fitted to its rows."""
-    S, t = scaling.fold(W, t)
+    S, t = scaling.raw_tests(W, t)
     n, k = X.shape[1], target.Y.shape[1]
     output = Output(
         np.zeros(k),

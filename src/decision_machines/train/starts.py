@@ -14,36 +14,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Scaling:
-    """Features of mean 0 and deviation 1, and the way back for tests over them."""
-
-    centre: Float[np.ndarray, "n"]
-    scale: Float[np.ndarray, "n"]
-    """0 where a feature is constant, or its spread is beyond floating point."""
-
-    def apply(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
-        safe = np.where(self.scale > 0, self.scale, np.inf)
-        # Halved, for the difference of two numbers of 1e308 is none.
-        return (X / 2 - self.centre / 2) / (safe / 2)
-
-    def fold(
-        self, W: Float[np.ndarray, "J n"], t: Float[np.ndarray, "J"]
-    ) -> tuple[Float[np.ndarray, "J n"], Float[np.ndarray, "J"]]:
-        """S and t over raw features, of the tests W z ≤ t over scaled ones."""
-        safe = np.where(self.scale > 0, self.scale, np.inf)
-        return W / safe, t + W @ (self.centre / safe)
-
-
-def scaling_of(X: Float[np.ndarray, "m n"]) -> Scaling:
-    """Means and deviations of the features, also where their squares are beyond floating point."""
-    largest = np.abs(X).max(axis=0)
-    unit = X / np.where(largest > 0, largest, 1.0)
-    centre, scale = unit.mean(axis=0), unit.std(axis=0)
-    is_useful = (scale > 1e-13) & (largest * scale > 1e-290)
-    return Scaling(centre * largest, np.where(is_useful, scale * largest, 0.0))
-
-
-@dataclass(frozen=True)
 class Start:
     """A tree over scaled features: tests W z ≤ t, and where they lead."""
 
@@ -67,6 +37,8 @@ def cart_start(
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     n = Z.shape[1]
+    if n == 0:
+        return Start(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 2), np.int32))
     turn = np.eye(n) if rng is None else np.linalg.qr(rng.standard_normal((n, n)))[0]
     kind = DecisionTreeRegressor if n_classes is None else DecisionTreeClassifier
     tree = kind(max_leaf_nodes=max(2, max_leaves), max_depth=max_depth, random_state=seed)
@@ -111,8 +83,14 @@ def without_empty_leaves(
         )
     kept = np.array([test for test in range(n_tests) if stand_in[test] == test], np.int64)
     number = {test: i for i, test in enumerate(kept.tolist())}
+
+    def int_after(node: int) -> int:
+        found = after(node)
+        assert found is not None
+        return found
+
     new = [
-        [number[node] if node >= 0 else ~int(leaf[~node]) for node in map(after, pair)]
+        [number[node] if node >= 0 else ~int(leaf[~node]) for node in map(int_after, pair)]
         for pair in children[kept].tolist()
     ]
     return kept, np.array(new, np.int32).reshape(-1, 2), leaf

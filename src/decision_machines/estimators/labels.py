@@ -1,0 +1,208 @@
+"""Text columns of a table: labels as numbers to learn from, and as sets in the machine.
+
+A label becomes its rank in the order of what its rows give on average, so that the best sets of
+labels are cuts of that order (for two classes and for squared error exactly so). The machine that
+is learned reads the labels themselves: every test of such a feature asks for a set. A label that
+was not in the training data is treated as missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..machine import CategorySets, Columns, DecisionMachine, Rule
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+MOST_LABELS = 1000
+MOST_ONE_HOT = 64
+"""Labels of a feature that an oblique test can weigh one by one; rarer ones count as none."""
+
+
+def label_columns(X: Any) -> dict[int, list]:
+    """Of a table: feature → its values, for the columns that hold text or categories."""
+    from ..run.inputs import is_table
+
+    if not is_table(X):
+        return {}
+    import narwhals as nw
+
+    table = nw.from_native(X, eager_only=True)
+    kinds = (nw.String, nw.Categorical, nw.Enum, nw.Object)
+    return {
+        i: table[:, i].to_list()
+        for i, name in enumerate(table.columns)
+        if table[:, i].dtype in kinds
+    }
+
+
+def ordered_labels(
+    columns: dict[int, list], names: Any, Y: Float[np.ndarray, "m k"], w: Float[np.ndarray, "m"]
+) -> dict[int, tuple]:
+    """For each feature its labels, in the order of what their rows give on average.
+
+    Raises
+    ------
+    InputError
+        Where a column is no column of labels: other things than text, or a text of its own in
+        nearly every row.
+    """
+    found = {}
+    mean = np.average(Y, axis=0, weights=w)
+    for feature, values in columns.items():
+        name = str(names[feature])
+        labels = list(dict.fromkeys(v for v in values if not _is_missing(v)))
+        _check(name, labels, len(values))
+        place = {label: i for i, label in enumerate(labels)}
+        code = np.array([-1 if _is_missing(v) else place[v] for v in values], np.int64)
+        is_there = code >= 0
+        count = np.bincount(code[is_there], w[is_there], len(labels))
+        # A label of few rows says little: it starts at the mean of all.
+        total = np.stack(
+            [
+                np.bincount(code[is_there], (w * (column - m))[is_there], len(labels))
+                for column, m in zip(Y.T, mean, strict=True)
+            ],
+            axis=1,
+        )
+        given = total / (count + 1.0)[:, None]
+        if given.shape[1] > 1 and len(given) > 1:
+            weighted = given * np.sqrt(count)[:, None]
+            given = given @ np.linalg.svd(weighted, full_matrices=False)[2][0][:, None]
+        order = np.argsort(given[:, 0], kind="stable")
+        found[feature] = tuple(labels[i] for i in order)
+    return found
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _check(name: str, labels: list, n_rows: int) -> None:
+    doing = f"reading column {name!r}"
+    strange = [
+        label for label in labels if not isinstance(label, (str, bool, int, float, np.generic))
+    ]
+    if strange:
+        raise InputError(
+            doing,
+            f"it holds {strange[0]!r}, a {type(strange[0]).__name__}",
+            "turn it into text or numbers first",
+        )
+    if len(labels) > MOST_LABELS or (len(labels) > 50 and len(labels) > n_rows / 2):
+        raise InputError(
+            doing,
+            f"{len(labels)} different texts in {n_rows} rows: no category, but names or free text",
+            "leave the column out, or make numbers or fewer categories of it",
+        )
+
+
+def encoded(X: Any, names: Any, labels: dict[int, tuple]) -> Float[np.ndarray, "m n"]:
+    """The table as numbers: labels as their ranks, unknown and missing ones as NaN."""
+    from ..run.tables import table_columns
+
+    n = len(names)
+    columns = Columns(n, names=tuple(map(str, names)), categories=labels)
+    n_rows, values = table_columns(X, columns)
+    x = np.empty((n_rows, n))
+    for feature, column in enumerate(values):
+        x[:, feature] = column
+        if feature in labels:
+            x[x[:, feature] < 0, feature] = np.nan
+    return x
+
+
+def one_hot(
+    x: Float[np.ndarray, "m n"], labels: dict[int, tuple]
+) -> tuple[Float[np.ndarray, "m c"], list[tuple[int, int]]]:
+    """Columns for oblique tests: numbers as they are, labels 1 where a row has them, else 0.
+
+    Returns the columns and, for each, (feature, rank of the label or -1).
+    """
+    made, place = [], []
+    for feature in range(x.shape[1]):
+        column = x[:, feature]
+        if feature not in labels:
+            made.append(column)
+            place.append((feature, -1))
+            continue
+        ranks, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+        for rank in ranks[np.argsort(-counts, kind="stable")][:MOST_ONE_HOT]:
+            made.append(np.where(np.isnan(column), np.nan, column == rank))
+            place.append((feature, int(rank)))
+    return np.stack(made, axis=1) if made else np.empty((len(x), 0)), place
+
+
+def with_label_sets(machine: DecisionMachine, labels: dict[int, tuple]) -> DecisionMachine:
+    """The machine, its tests of ranks turned into tests of sets of labels."""
+    if not labels or machine.is_oblique:
+        return machine
+    columns = machine.columns
+    feature = columns.feature[machine.selection]
+    is_set = np.isin(feature, list(labels))
+    # Every column as it is, then one for each different cut of a feature of labels.
+    cuts: dict[tuple[int, int], int] = {}
+    selection, t = machine.selection.copy(), machine.t.copy()
+    for test in np.flatnonzero(is_set):
+        f = int(feature[test])
+        cut = (f, int(np.clip(np.floor(t[test]), -1, len(labels[f]) - 1)))
+        selection[test] = len(columns) + cuts.setdefault(cut, len(cuts))
+        t[test] = 0.5
+    members = [np.arange(len(labels[f])) for f, _ in cuts]
+    answers = [np.where(np.arange(len(labels[f])) <= cut, -1, 1) for f, cut in cuts]
+    return replace(
+        machine,
+        columns=_with_sets(columns, [f for f, _ in cuts], members, answers, labels),
+        selection=selection,
+        t=t,
+    )
+
+
+def with_one_hot_sets(
+    machine: DecisionMachine,
+    place: list[tuple[int, int]],
+    n_features: int,
+    labels: dict[int, tuple],
+) -> DecisionMachine:
+    """An oblique machine over the columns of `one_hot`, reading the table's features instead."""
+    ranks = [(f, rank) for f, rank in place if rank >= 0]
+    members = [np.arange(len(labels[f])) for f, _ in ranks]
+    answers = [np.where(np.arange(len(labels[f])) == rank, 1, -1) for f, rank in ranks]
+    sets = _sets(members, answers) if ranks else None
+    rule = np.array(
+        [machine.columns.rule[i] if rank < 0 else Rule.MEMBER for i, (_, rank) in enumerate(place)]
+    )
+    columns = Columns(
+        n_features,
+        feature=np.array([f for f, _ in place]),
+        rule=rule,
+        sets=sets,
+        categories=labels,
+    )
+    return replace(machine, columns=columns)
+
+
+def _with_sets(columns: Columns, features: list, members: list, answers: list, labels) -> Columns:
+    if not features:
+        return replace(columns, categories=labels)
+    return replace(
+        columns,
+        feature=np.concatenate([columns.feature, features]),
+        rule=np.concatenate([columns.rule, np.full(len(features), Rule.MEMBER)]),
+        sets=_sets(members, answers),
+        categories=labels,
+    )
+
+
+def _sets(members: list, answers: list) -> CategorySets:
+    return CategorySets(
+        np.cumsum([0, *(len(which) for which in members)]),
+        np.concatenate(members),
+        np.concatenate(answers),
+        np.zeros(len(members), np.int8),
+    )

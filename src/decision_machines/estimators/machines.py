@@ -1,0 +1,347 @@
+"""`DecisionMachineClassifier` and `DecisionMachineRegressor`: one good tree, or many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import InputError
+from .base import MachineClassifier, MachineRegressor, without_light_leaves
+from .importance import feature_importances
+from .learners import learn
+from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, Flag, Number, OneOf, Whole
+from .rows import Rows, distinct_rows, hold_out
+
+CONSTRAINTS: dict[str, tuple] = {
+    "n_trees": (Whole(1),),
+    "max_leaves": (Whole(1),),
+    "max_depth": (NOTHING, Whole(0)),
+    "oblique": (Flag(),),
+    "leaves": (OneOf(("constant", "linear")),),
+    "soft": (Flag(),),
+    "min_samples_leaf": (Whole(1),),
+    "learning_rate": (Number(0.0, 1.0, beyond=True, below=False),),
+    "n_iterations": (NOTHING, Whole(0)),
+    "early_stopping": (Flag(),),
+    "patience": (Whole(1),),
+    "validation_fraction": (NOTHING, Number(0.0, 1.0, beyond=True)),
+    "warm_start": (Flag(),),
+    "random_state": SEED,
+    "n_threads": THREADS,
+    "verbose": (NOTHING, Flag()),
+}
+
+
+class _DecisionMachine:
+    """What classifier and regressor share: the fit, and soft answers."""
+
+    _takes_missing = True
+    _takes_labels = True
+
+    def _fit(self: Any, X: Any, y: Any, sample_weight: Any, validation: Any) -> Any:
+        is_classes = isinstance(self, MachineClassifier)
+        before = (getattr(self, "machine_", None), getattr(self, "classes_", None))
+        rows = self._read(X, y, sample_weight)
+        n_classes = len(self.classes_) if is_classes else None
+        seed = self._seed
+        held = None
+        own = rows
+        if validation is not None:
+            held = self._read_validation(validation)
+        elif self.validation_fraction is not None:
+            own, held = hold_out(rows, self.validation_fraction, seed, is_classes=is_classes)
+        if is_classes and before[1] is not None and not np.array_equal(before[1], self.classes_):
+            self.__dict__.pop("learned_", None)
+        found = learn(self, own, held, n_classes, seed)
+        if self.warm_start and self.n_trees == 1 and before[0] is not None:
+            found = self._better(found, rows if held is None else held)
+        machine = found.machine
+        if is_classes and machine.n_trees == 1 and machine.output.link == "identity":
+            machine = without_light_leaves(machine, rows)
+        self._keep(machine)
+        self.learned_ = found if self.warm_start else None
+        self.soft_ = found.soft if self.soft else None
+        self.history_ = found.history
+        self.report_ = {name: value for name, value in found.report.items() if name != "fits"}
+        self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
+        return self
+
+    def _better(self: Any, found: Any, rows: Rows) -> Any:
+        """Of the present tree and the one before it, the one that is better on the rows."""
+        before = getattr(self, "learned_", None)
+        if before is None or before.machine.n_features != found.machine.n_features:
+            return found
+        if before.machine.n_outputs != found.machine.n_outputs:
+            return found
+        losses = []
+        for machine in (found.machine, before.machine):
+            margin = machine.margin(rows.X)
+            Y = rows.y.reshape(len(rows), -1)
+            if hasattr(self, "classes_"):
+                wrong = margin.argmax(axis=1) != rows.y
+                losses.append(np.average(wrong, weights=rows.w))
+            else:
+                losses.append(np.average(np.square(margin - Y).sum(axis=1), weights=rows.w))
+        return found if losses[0] <= losses[1] else before
+
+    def _read_validation(self: Any, validation: Any) -> Rows:
+        """(X, y) or (X, y, weights) as the training rows were read."""
+        doing = f"fitting a {type(self).__name__}"
+        if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
+            raise InputError(
+                doing,
+                f"validation is a {type(validation).__name__} and no (X, y) or (X, y, weights)",
+                "pass validation=(X, y)",
+            )
+        x = self._check_X(validation[0], reset=False)
+        y = np.asarray(validation[1])
+        if isinstance(self, MachineClassifier):
+            code = np.searchsorted(self.classes_, y)
+            code = np.minimum(code, len(self.classes_) - 1)
+            unknown = self.classes_[code] != y
+            if np.any(unknown):
+                raise InputError(
+                    doing,
+                    f"validation has the label {y[np.argmax(unknown)]!r}, which y has not",
+                    "leave rows of unknown classes out",
+                )
+            y = code
+        else:
+            y = y.astype(np.float64)
+        if len(y) != len(x):
+            raise InputError(
+                doing, f"validation has {len(x)} rows and {len(y)} targets", "pass one for each"
+            )
+        w = np.ones(len(x)) if len(validation) == 2 else np.asarray(validation[2], np.float64)
+        return distinct_rows(x, y, w)
+
+    def _margins(self: Any, X: Any) -> np.ndarray:
+        """Margins of the soft machine where it was asked for and is there, else of the hard."""
+        rows = self._rows(X)
+        softs = getattr(self, "soft_", None)
+        if softs is None:
+            return self.machine_.margin(rows, n_threads=self.n_threads)
+        import torch
+
+        softs = softs if isinstance(softs, list) else [softs]
+        with torch.no_grad():
+            x = torch.from_numpy(self.machine_.features(rows))
+            blocks = [
+                sum(soft.margin(block).double() for soft in softs) / len(softs)
+                for block in x.split(8192)
+            ]
+        return torch.cat(blocks).numpy().astype(self.machine_.output.dtype)
+
+
+class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
+    """One small and accurate tree, or many, of tests on one feature or on all.
+
+    One tree is searched for rather than grown: greedy trees are bettered by local moves, and rows
+    held out choose (`axis_tree`); with ``oblique=True`` soft trees are trained, hardened and
+    finished node by node (`oblique_tree`). Many trees are boosted, each of them searched for
+    (`boosted_trees`); many oblique ones are bagged (`bagged_trees`). NaN is missing, and every test
+    learns where it goes. Columns of text in a table are categories: tests ask for sets of them.
+
+    Parameters
+    ----------
+    n_trees
+        How many trees, at most.
+    max_leaves, max_depth, min_samples_leaf
+        Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.
+        Equal rows count once in `min_samples_leaf`.
+    oblique
+        Whether a test weighs all features.
+    leaves
+        "constant"; "linear" with ``oblique=True``, in the regressor alone.
+    soft
+        Whether to predict with the soft machine, `soft_` (extra `torch`): oblique trees as they
+        were trained, others fine-tuned end to end by `tune`, which makes `machine_` better too.
+    learning_rate, early_stopping, patience
+        Of boosting: the part of each tree that counts; whether rows held out decide how many trees
+        there are; how many that help no more end it.
+    n_iterations
+        Moves of each search: more take longer and find more. 0 leaves trees greedy.
+    validation_fraction
+        Share of the distinct rows that choose among trees and are not learned from. By default the
+        learner's own rule: a fifth or a quarter that is learned from in the end, where it can be.
+    warm_start
+        Whether a second `fit` goes on: with the trees that are there, where `n_trees` has grown;
+        with the better of the old and the new one, where it is 1.
+    class_weight
+        None, "balanced", or a dictionary class → weight.
+    random_state
+        A seed reproduces the fit. The order of the rows never matters.
+    n_threads
+        By default all processors.
+    verbose
+        Whether to draw a progress bar; None draws it on a terminal. Interrupted, the best so far
+        is kept.
+
+    Attributes
+    ----------
+    machine_
+        What was learned, a `DecisionMachine`: predict, explain, draw, write it.
+    soft_
+        The torch module behind soft answers, a list of them for bagged trees, or None.
+    classes_, feature_importances_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+    history_, report_
+        The learning curve; what was tried and chosen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from decision_machines import DecisionMachineClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> tree = DecisionMachineClassifier(max_leaves=3, n_iterations=50).fit(X, y)
+    >>> tree.score(X, y) > 0.9
+    True
+    >>> tree.machine_.n_leaves
+    3
+    """
+
+    _constraints = CONSTRAINTS | {
+        "class_weight": CLASS_WEIGHT,
+        "leaves": (OneOf(("constant",)),),
+    }
+
+    def __init__(
+        self,
+        n_trees=1,
+        *,
+        max_leaves=32,
+        max_depth=None,
+        oblique=False,
+        leaves="constant",
+        soft=False,
+        min_samples_leaf=1,
+        learning_rate=0.1,
+        n_iterations=None,
+        early_stopping=True,
+        patience=20,
+        validation_fraction=None,
+        warm_start=False,
+        class_weight=None,
+        random_state=0,
+        n_threads=None,
+        verbose=False,
+    ):
+        self.n_trees = n_trees
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.oblique = oblique
+        self.leaves = leaves
+        self.soft = soft
+        self.min_samples_leaf = min_samples_leaf
+        self.learning_rate = learning_rate
+        self.n_iterations = n_iterations
+        self.early_stopping = early_stopping
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None, *, validation=None):
+        """Learn from rows X and labels y.
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers, or a pandas, polars or Arrow table, whose text columns are categories.
+        validation
+            (X, y) or (X, y, weights) to choose by, instead of rows held out.
+        """
+        return self._fit(X, y, sample_weight, validation)
+
+    def predict_proba(self, X):
+        """(m, classes) the probability of each class."""
+        from ..run import probabilities
+
+        margins = self._margins(X)
+        found = probabilities(self.machine_, margins)
+        return np.ones((len(margins), 1)) if len(self.classes_) == 1 else found
+
+    def predict(self, X):
+        """The label of each row."""
+        chosen = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[chosen]
+
+
+class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
+    """One small and accurate tree, or many, for numbers.
+
+    How trees are found, parameters and attributes are those of `DecisionMachineClassifier`. With
+    ``oblique=True`` and ``leaves="linear"`` leaves are linear functions of the features. y may have
+    several columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from decision_machines import DecisionMachineRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> tree = DecisionMachineRegressor(max_leaves=6, n_iterations=50).fit(X, y)
+    >>> tree.score(X, y) > 0.4
+    True
+    """
+
+    _constraints = CONSTRAINTS
+
+    def __init__(
+        self,
+        n_trees=1,
+        *,
+        max_leaves=32,
+        max_depth=None,
+        oblique=False,
+        leaves="constant",
+        soft=False,
+        min_samples_leaf=1,
+        learning_rate=0.1,
+        n_iterations=None,
+        early_stopping=True,
+        patience=20,
+        validation_fraction=None,
+        warm_start=False,
+        random_state=0,
+        n_threads=None,
+        verbose=False,
+    ):
+        self.n_trees = n_trees
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.oblique = oblique
+        self.leaves = leaves
+        self.soft = soft
+        self.min_samples_leaf = min_samples_leaf
+        self.learning_rate = learning_rate
+        self.n_iterations = n_iterations
+        self.early_stopping = early_stopping
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None, *, validation=None):
+        """Learn from rows X and targets y, (m,) or (m, q).
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers, or a pandas, polars or Arrow table, whose text columns are categories.
+        validation
+            (X, y) or (X, y, weights) to choose by, instead of rows held out.
+        """
+        return self._fit(X, y, sample_weight, validation)
+
+    def predict(self, X):
+        """The value of each row, (m,) or (m, q)."""
+        check_is_fitted(self, "machine_")
+        margins = self._margins(X)
+        return self.machine_.decide(margins)
