@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch")
 import decision_machines as dm  # noqa: E402
 from decision_machines.errors import InputError  # noqa: E402
 from decision_machines.train import Watch  # noqa: E402
+from decision_machines.train.adam import Batches  # noqa: E402
 from decision_machines.train.class_search import Effort  # noqa: E402
 from decision_machines.train.complete import (  # noqa: E402
-    Batches,
     CompleteTrees,
     Space,
     Weigh,

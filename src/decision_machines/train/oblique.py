@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, MissingLibraryError
+from .class_rows import class_rows, hold_out
 from .fold import class_output, machine_of
 from .scaling import Scaling
 from .watch import Fit, Watch
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .candidates import Judged
+    from .class_rows import Given
     from .class_search import Effort
 
 DOING = "training an oblique tree"
 MOST_DEPTH = 14
-HELD_OUT = 0.25
-"""Share of the rows that is held out to choose by, where no validation rows are given."""
-LEAST_TO_HOLD_OUT = 20
 MISSING = ("auto", "answer", "zero")
-
-Given = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""X float64, y codes, weights."""
+SHARPER = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
+"""Factors of the slopes learned that the soft module may take."""
+MOST_TO_SHARPEN_BY = 4000
+LEAST = 1e-3
+"""Added to a probability under the logarithm: leaves may hold a 0."""
 
 
 def oblique_tree(
@@ -82,7 +83,8 @@ def oblique_tree(
     Returns
     -------
     Fit
-        `machine`, hard; `soft`, the same machine softened with the slopes learned; `report`.
+        `machine`, hard; `soft`, the same machine softened with the slopes learned (its `tau` as
+        the rows to choose by like it best); `report`.
 
     Examples
     --------
@@ -120,13 +122,13 @@ def oblique_tree(
         raise InputError(DOING, f"missing={missing!r}", f"use one of {', '.join(MISSING)}")
     if not isinstance(depth, (int, np.integer)) or not 0 <= depth <= MOST_DEPTH:
         raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 0 to {MOST_DEPTH}")
-    given = _rows(X, y, sample_weight, n_classes, "X")
+    given = class_rows(X, y, sample_weight, n_classes, "X")
     if validation is None:
-        train, judged = _hold_out(given, seed)
+        train, judged = hold_out(given, seed)
     else:
         train = given
         X_held, y_held, *weight = validation
-        judged = _rows(X_held, y_held, weight[0] if weight else None, n_classes, "validation")
+        judged = class_rows(X_held, y_held, weight[0] if weight else None, n_classes, "validation")
         if judged[0].shape[1] != given[0].shape[1]:
             raise InputError(
                 DOING,
@@ -202,14 +204,32 @@ def _classify(
         "interrupted": watch.interrupted,
         "seconds": time.perf_counter() - started,
     }
-    return Fit(machine, _softened(machine, tree.slope[0]), report, watch.history)
+    return Fit(machine, _softened(machine, tree.slope[0], judged), report, watch.history)
 
 
-def _softened(machine: Any, slope: np.ndarray) -> Any:
-    """The machine with tests as steep as they were learned."""
-    return machine.soften(
+def _softened(machine: Any, slope: np.ndarray, judged: Given | None = None) -> Any:
+    """The machine with tests as steep as they were learned, all sharpened by one factor.
+
+    Tests that were swept came one by one, each as steep as its own rows asked for; the factor with
+    the least log-loss on the rows to choose by makes one soft tree of them.
+    """
+    import torch
+
+    soft = machine.soften(
         "soft_tree", slope=np.clip(slope, 1e-6, 1e9), learn=("S", "t", "slope", "V")
     )
+    if judged is None:
+        return soft
+    X, y, weight = (part[:MOST_TO_SHARPEN_BY] for part in judged)
+    rows = torch.from_numpy(X)
+    losses = []
+    for factor in SHARPER:
+        soft.tau = 1 / factor
+        with torch.no_grad():
+            own = soft(rows).numpy()[np.arange(len(y)), y]
+        losses.append(-np.sum(weight * np.log(own + LEAST)))
+    soft.tau = 1 / SHARPER[int(np.argmin(losses))]
+    return soft
 
 
 def _one_leaf(y: np.ndarray, weight: np.ndarray, n_classes: int, n_features: int) -> Fit:
@@ -237,59 +257,6 @@ def _scaled(X: np.ndarray, y: np.ndarray, weight: np.ndarray, scaling: Scaling) 
 
     mean = weight.mean() if len(weight) else 1.0
     return Judged(scaling(X), y, weight / (mean if mean > 0 else 1.0))
-
-
-def _rows(X: Any, y: Any, weight: Any, n_classes: int, name: str) -> Given:
-    """Rows as float64, codes and weights, checked."""
-    X = np.asarray(X, np.float64)
-    y = np.asarray(y)
-    if X.ndim != 2 or y.shape != (len(X),) or not len(X) or not X.shape[1]:
-        raise InputError(
-            DOING,
-            f"{name} of shape {X.shape} with y of shape {y.shape}",
-            "give X the shape (rows, features) and y a code for each row",
-        )
-    if np.isinf(X).any():
-        row, column = np.argwhere(np.isinf(X))[0]
-        raise InputError(
-            DOING,
-            f"{name}[{row}, {column}] is {X[row, column]}",
-            "replace infinities by large numbers, or by NaN where the value is missing",
-        )
-    if not (np.issubdtype(y.dtype, np.integer) or np.all(np.mod(y.astype(float), 1) == 0)):
-        raise InputError(
-            DOING, f"classes of dtype {y.dtype}", "give codes 0 to n_classes - 1, np.unique's"
-        )
-    y = y.astype(np.int64)
-    if y.min() < 0 or y.max() >= n_classes:
-        raise InputError(
-            DOING,
-            f"codes from {y.min()} to {y.max()} for n_classes={n_classes}",
-            "give codes 0 to n_classes - 1",
-        )
-    weight = np.ones(len(X)) if weight is None else np.asarray(weight, np.float64)
-    if weight.shape != (len(X),) or not np.all(np.isfinite(weight)) or weight.min() < 0:
-        raise InputError(
-            DOING,
-            f"weights of shape {weight.shape} for {len(X)} rows, or a weight that is negative "
-            "or not finite",
-            "give each row a weight of 0 or more",
-        )
-    return X, y, weight
-
-
-def _hold_out(given: Given, seed: int) -> tuple[Given, Given]:
-    """Rows to train on and rows to choose by, each class divided alike."""
-    X, y, weight = given
-    rng = np.random.default_rng(seed)
-    if len(X) < LEAST_TO_HOLD_OUT:
-        return given, given
-    # Shuffled within each class, then every fourth row of the classes one after the other.
-    order = rng.permutation(len(X))
-    order = order[np.argsort(y[order], kind="stable")]
-    is_held = np.zeros(len(X), bool)
-    is_held[order[int(0.5 / HELD_OUT) :: int(1 / HELD_OUT)]] = True
-    return (X[~is_held], y[~is_held], weight[~is_held]), (X[is_held], y[is_held], weight[is_held])
 
 
 @contextlib.contextmanager
