@@ -11,6 +11,9 @@ cells that no test tells apart, so that what holds for all inputs is a finite qu
 `simplify` makes a machine smaller without changing one bit of its answers; `fingerprint` names what
 decides them; `diff` says what differs between two machines and shows an input.
 `partial_dependence`, `ice` and `importance` redo only the trees that a moved feature can change.
+
+`kernel` compares rows by the leaves they share and names the training rows behind a prediction;
+`polynomial` writes a forest as a sum of products of step functions.
 """
 
 from __future__ import annotations
@@ -24,8 +27,10 @@ from .counterfactual import Counterfactual, counterfactual
 from .diff import MachineDiff, TreeChange, diff
 from .importance import Importance, importance
 from .inspection import PartialDependence, ice, partial_dependence
+from .kernel import Neighbours, nearest, proximity
 from .mismatch import Mismatch, MismatchReport, explain_mismatch
 from .monotone import Monotonicity, is_monotone
+from .polynomial import Polynomial, polynomial
 from .rules import DecisionRule, DecisionRules, rules
 from .simplify import simplify
 
@@ -42,8 +47,10 @@ __all__ = [
     "Mismatch",
     "MismatchReport",
     "Monotonicity",
+    "Neighbours",
     "OutputBounds",
     "PartialDependence",
+    "Polynomial",
     "TreeChange",
     "bounds",
     "boxes",
@@ -56,7 +63,10 @@ __all__ = [
     "ice",
     "importance",
     "is_monotone",
+    "nearest",
     "partial_dependence",
+    "polynomial",
+    "proximity",
     "rules",
     "simplify",
 ]

@@ -1005,6 +1005,95 @@ class DecisionMachine(Part):
             self, X, y, n_repeats=n_repeats, seed=seed, metric=metric, n_threads=n_threads
         )
 
+    def proximity(self, X, Y=None, *, by: str = "leaf", n_threads: int | None = None):
+        """(m, n) how alike rows are to the machine, as a sparse matrix; 1 for a row and itself.
+
+        Paper: the kernel estimate of a leaf's value. A product of one-hot matrices of leaves.
+
+        Parameters
+        ----------
+        Y
+            Rows to compare with; X itself by default.
+        by
+            "leaf": the share of trees in which both rows reach one leaf. "code": in which *all*
+            tests answer both alike, as the paper's δ(‖h, hᵢ‖_B) asks. "value": as "leaf", leaves
+            weighed by the size of their values (for boosted trees, whose first trees say most).
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> rows = [[2, 1, 2, 2], [2, 9, 2, 2], [0, 1, 2, 2]]
+        >>> dm.figure_one().proximity(rows).toarray()[0]
+        array([1., 1., 0.])
+        >>> dm.figure_one().proximity(rows, by="code").toarray()[0]
+        array([1., 0., 0.])
+        """
+        return _room("explain").proximity(self, X, Y, by=by, n_threads=n_threads)
+
+    def nearest(
+        self,
+        X,
+        X_train,
+        y_train=None,
+        *,
+        counts=None,
+        by: str = "auto",
+        n_threads: int | None = None,
+    ):
+        """The training rows behind each prediction, with weights.
+
+        A forest that averages leaves, whose values are means of the training rows in them, is a
+        weighted mean of training answers: these are the weights. With `y_train`, `residual` says
+        what they leave unexplained and `reproduces` whether that is rounding alone.
+
+        Parameters
+        ----------
+        X, X_train, y_train
+            Rows to explain; rows and answers of training.
+        counts
+            (training rows, trees) how often each tree was given each row, where it was trained on
+            a bootstrap sample. By default once.
+        by
+            "mean": the rows of a leaf share it equally. "value": leaves weigh by the size of their
+            values; a similarity, for boosted trees, which are no mean of training answers.
+            "auto": by what the machine is.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> rows, answers = [[2, 1, 2, 2], [2, 9, 2, 2], [0, 1, 2, 2]], [5, 5, 1]
+        >>> found = dm.figure_one().nearest([[3, 3, 3, 3]], rows, answers)
+        >>> found
+        Neighbours(1 row, 3 training rows, weights by mean, reproduces the margins)
+        >>> found.top(0)
+        (array([0, 1]...), array([0.5, 0.5]))
+        """
+        return _room("explain").nearest(
+            self, X, X_train, y_train, counts=counts, by=by, n_threads=n_threads
+        )
+
+    def polynomial(self, *, max_products: int = 1_000_000):
+        """The machine as a sum of products of step functions, equal products merged.
+
+        Paper: the remarks on MARS and MonoForest. Exact: its `margin` is the machine's, within
+        the rounding of a sum in another order.
+
+        Parameters
+        ----------
+        max_products
+            Refuse machines with more products before merging: a leaf has up to
+            2^(features left of a test) of them.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().subtree(2).polynomial())
+        Polynomial(2 monomials of 1 steps, degree 1; from 2 leaves of 1 tree)
+          5
+          1 · [x[3] > 3 or missing]
+        """
+        return _room("explain").polynomial(self, max_products=max_products)
+
     def plot_tree(self, ax=None, *, tree: int | None = None, x=None, X=None):
         """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
 
