@@ -495,6 +495,53 @@ def test_a_large_tree_is_folded_visibly_and_opens(show):
     assert len(page.find_elements("css selector", "#tree g.node")) > before
 
 
+def test_b_can_show_the_tests_on_the_path_alone(show):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 4))
+    model = DecisionTreeRegressor(max_leaf_nodes=50, random_state=0)
+    machine = dm.convert(model.fit(X, rng.standard_normal(400)))
+    page = show(machine, X)
+    n_drawn = len(page.find_elements("css selector", "#matrix .sign.on-path"))
+    box = element(page, "#only-path")
+    box.click()
+    leaf = machine.apply(X[:1]).item()
+    depth = machine.structure.leaf_depth[leaf]
+    assert len(page.find_elements("css selector", "#matrix .sign.on-path")) == depth == n_drawn
+    page.execute_script(f"explorer.setInput(new Float64Array({X[7].tolist()}))")
+    settle(page)
+    depth = machine.structure.leaf_depth[machine.apply(X[7:8]).item()]
+    tests = page.find_elements("css selector", "#matrix .index")
+    assert len(tests) == depth
+
+
+def test_labels_are_found_by_the_table_or_said_to_be_unknown(show):
+    frame, y = table()
+    machine = dm.convert(models("lightgbm")["LGBMClassifier, table"])
+    page = show(machine, frame, y)
+    labels = [e.text for e in page.find_elements("css selector", "#list-1 option")]
+    assert labels[:4] == ["red", "green", "blue", "grey"]
+    element(page, "#list-2").find_element("css selector", "option[value='1']").click()
+    settle(page)
+    row = frame.head(1).copy()
+    row["size"] = row["size"].cat.categories[1]
+    row["size"] = row["size"].astype(frame["size"].dtype)
+    assert element(page, "#prediction").text == str(machine.predict(row)[0])
+    page = show(machine)
+    assert "shown as their codes" in element(page, "#notices").text
+
+
+def test_a_page_that_computes_otherwise_says_so(browser, tmp_path):
+    path = dm.figure_one().explore(tmp_path / "page.html")
+    text = path.read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+    held = data["check"]["margin"]["base64"]
+    other = np.frombuffer(base64.b64decode(held), "<f8").copy()
+    other[3] = np.nextafter(other[3], np.inf)
+    path.write_text(text.replace(held, base64.b64encode(other.tobytes()).decode()))
+    browser.get(path.as_uri())
+    assert element(browser, "#check").text.startswith("✗ 1 of 32 rows differ")
+
+
 def test_a_tree_of_one_leaf_and_a_machine_without_trees_open(show):
     rng = np.random.default_rng(0)
     one = make_machine([1], rng, rules=False)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MODULES = (
     *("numbers", "machine", "columns", "evaluate", "links", "decisions", "soften", "nearest"),
     *("words", "drawn", "svg", "tree_view", "grid_view", "matrix_view", "values_view", "inputs"),
-    *("forest", "answer", "change", "app"),
+    *("forest", "answer", "scene", "change", "rows", "temperature", "theme", "check", "app"),
 )
 """The page's modules, each after those that it imports."""
 IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)

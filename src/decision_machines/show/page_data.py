@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 DOING = "making the explorer page"
 MOST_LEAVES = 2_000_000
 """More would be a page of hundreds of megabytes, which browsers do not open well."""
+NO_LABELS = (
+    "Categories are shown as their codes: which labels belong to which feature is told only by a "
+    "table of rows, X."
+)
 CHECKED_ROWS = 32
 """Rows whose answers are written into the page, for the page to check itself against."""
 
@@ -43,9 +47,12 @@ def page_data(
     spans = feature_spans(machine, rows)
     checked = _rows_to_check(machine, rows, spans)
     numbers = as_read(machine)
+    labels = feature_labels(machine, X)
+    notices = [NO_LABELS] if labels is None else []
     return {
         "title": title or machine.source or "Decision machine",
-        "machine": _machine(machine),
+        "machine": _machine(machine, labels or {}),
+        "notices": notices,
         "spans": packed(spans),
         "rows": None if rows is None else _rows(rows, y, max_rows),
         "check": {
@@ -80,7 +87,7 @@ def packed(array: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _machine(machine: DecisionMachine) -> dict[str, Any]:
+def _machine(machine: DecisionMachine, labels: dict[int, tuple]) -> dict[str, Any]:
     columns, trees = machine.columns, machine.trees
     test_tree, leaf_start = trees.of_test, trees.leaf_start
     first_test = trees.test_start[test_tree][:, None]
@@ -89,7 +96,7 @@ def _machine(machine: DecisionMachine) -> dict[str, Any]:
     # Counted within the tree, children of small trees fit in a byte.
     children = np.where(is_test, machine.children - first_test, machine.children + first_leaf)
     S = machine.S if machine.is_oblique else None
-    sets, linear, labels = columns.sets, machine.linear, feature_labels(machine)
+    sets, linear = columns.sets, machine.linear
     return {
         "source": machine.source,
         "names": [
@@ -165,19 +172,38 @@ def _text(label: Any) -> str:
     return label if isinstance(label, str) else str(label)
 
 
-def feature_labels(machine: DecisionMachine) -> dict[int, tuple]:
-    """The labels of each feature that is given as labels.
+def feature_labels(machine: DecisionMachine, X: Any = None) -> dict[int, tuple] | None:
+    """The labels of each feature that is given as labels; None where they cannot be told.
 
-    LightGBM keeps labels by the order of the categorical columns alone; which features these are is
-    known where tests ask for as many features by category as there are lists of labels.
+    LightGBM keeps labels by the order of the categorical columns alone. Which features these are is
+    known where tests ask for as many features by category as there are lists of labels, or where
+    X is a table.
     """
     columns = machine.columns
     if columns.table_categories is None:
         return dict(columns.categories)
     asked = np.unique(columns.feature[columns.rule == Rule.MEMBER]).tolist()
     if len(asked) != len(columns.table_categories):
-        return {}
+        asked = _labelled_columns(X, columns.names)
+    if len(asked) != len(columns.table_categories):
+        return None
     return dict(zip(asked, columns.table_categories, strict=True))
+
+
+def _labelled_columns(X: Any, names: tuple[str, ...] | None) -> list[int]:
+    """The features whose columns in a table hold labels."""
+    import narwhals as nw
+
+    if X is None or isinstance(X, (np.ndarray, list)):
+        return []
+    try:
+        table = nw.from_native(X, eager_only=True)
+    except TypeError:
+        return []
+    kinds = (nw.Categorical, nw.Enum, nw.String)
+    found = {name.replace(" ", "_") for name, kind in table.schema.items() if kind in kinds}
+    known = names if names is not None else table.columns
+    return [i for i, name in enumerate(known) if name.replace(" ", "_") in found]
 
 
 def feature_spans(

@@ -22,7 +22,9 @@ export function answerFor(machine, margin) {
 export function predictionText(machine, { decided }) {
   if (!decided) return "–";
   if (decided.labels) return decided.labels.map((label, g) => machine.output.classes[g][label]).join(", ");
-  return decided.values.map((v) => approximate(v, machine.output.single)).join(", ");
+  const { link, decision, single } = machine.output;
+  const isExact = link === "identity" || decision !== "response";
+  return decided.values.map((v) => (isExact ? full(v, single) : approximate(v, single))).join(", ");
 }
 
 /** The output of most interest: that of the predicted class, else the first. */

@@ -1,10 +1,10 @@
 // The page: its state (x, the tree, the temperature, what is unfolded) and what follows from it.
 
-import { full, short, parse } from "./numbers.js";
-import { bytesOf, pathTo, readMachine, shapeOf, unpack } from "./machine.js";
-import { agreements, evaluate, leafValue, selected, similarities, testResults } from "./evaluate.js";
+import { bytesOf, readMachine, unpack } from "./machine.js";
+import { evaluate } from "./evaluate.js";
+import { respond } from "./links.js";
 import { softMargins, softTree } from "./soften.js";
-import { nearestChange, moved } from "./nearest.js";
+import { moved, nearestChange } from "./nearest.js";
 import { condition, leafName, plural, sideName, testSentence } from "./words.js";
 import { drawnPart } from "./drawn.js";
 import { LEAF_WIDTHS, TreeView, treeWidth } from "./tree_view.js";
@@ -12,55 +12,31 @@ import { MatrixView, measureMatrix } from "./matrix_view.js";
 import { MOST_VALUES, ValuesView, valueColumns, valuesWidth } from "./values_view.js";
 import { Inputs, firstInput } from "./inputs.js";
 import { Forest } from "./forest.js";
-import { respond } from "./links.js";
-import { answerFor, focusOutput, predictionText, showAnswer } from "./answer.js";
+import { answerFor, predictionText, showAnswer } from "./answer.js";
+import { makeScene } from "./scene.js";
 import { Change } from "./change.js";
+import { Rows } from "./rows.js";
+import { makeTemperature } from "./temperature.js";
+import { makeTheme } from "./theme.js";
+import { checkItself } from "./check.js";
 import { byId, html } from "./svg.js";
 
 const data = JSON.parse(byId("data").textContent);
 const machine = readMachine(data.machine);
 const spans = unpack(data.spans);
-const rows = data.rows && { ...data.rows, x: unpack(data.rows.x), number: unpack(data.rows.number) };
+const rows = data.rows && new Rows(machine, data.rows, { onPick: setInput });
 
-const state = { x: firstInput(machine, spans, rows), tree: 0, tau: 0, row: rows ? 0 : -1, opened: new Set() };
+const state = {
+  x: rows ? Float64Array.from(rows.row(0)) : firstInput(machine, spans),
+  tree: 0,
+  tau: 0,
+  row: rows ? 0 : -1,
+  opened: new Set(),
+  onlyPath: false,
+};
 let scene = null;
 let part = null;
 let lastWidth = 0;
-
-// ------------------------------------------------------------------ what follows from the state
-
-function makeScene() {
-  const { x, tree, tau } = state;
-  const { cast, z, exits, margin } = evaluate(machine, x);
-  const shape = shapeOf(machine, tree);
-  const h = testResults(machine, z, tree);
-  const exit = exits[tree];
-  const path = pathTo(shape, exit);
-  const onPath = new Set(path.map(({ test }) => test));
-  const soft = tau > 0 ? softTree(machine, z, tree, tau) : null;
-  const answer = answerFor(machine, margin);
-  return {
-    x, cast, z, exits, margin, shape, h, exit, path, onPath, tau, answer,
-    q: Float64Array.from({ length: shape.nTests }, (_, j) => selected(machine, z, shape.test + j)),
-    agree: agreements(machine, h, tree),
-    p: similarities(machine, h, tree),
-    weights: soft ? soft.weights : Float64Array.from({ length: shape.nLeaves }, (_, i) => (i === exit ? 1 : 0)),
-    reach: soft ? soft.reach : Float64Array.from({ length: shape.nTests }, (_, j) => (onPath.has(j) ? 1 : 0)),
-    right: soft ? soft.right : null,
-    gate: (j) => (soft ? soft.right[j] : h[j] > 0 ? 1 : 0),
-    softMargin: tau > 0 ? softMargins(machine, cast, z, tau) : null,
-    focusOutput: focusOutput(machine, answer),
-    holdsShares,
-    values: (leaf) => Array.from({ length: machine.width }, (_, c) => leafValue(machine, cast, shape.leaf + leaf, c)),
-    outputOf: (c) => (machine.feeds[tree] < 0 ? c : machine.feeds[tree]),
-  };
-}
-
-const holdsShares = (() => {
-  const { classes } = machine.output;
-  if (!classes || classes.length !== 1 || machine.linear || machine.width < 2 || classes[0].length !== machine.width) return false;
-  return machine.V.every((value) => value >= 0);
-})();
 
 // ------------------------------------------------------------------ the views
 
@@ -94,7 +70,7 @@ function pickTree(tree) {
   state.opened = new Set();
   pointed = null;
   forest.show(tree);
-  scene = makeScene();
+  scene = makeScene(machine, state);
   drawTree();
   arrangeInputs();
   showScene();
@@ -105,32 +81,32 @@ const LOOKS = [
   ...[140, 124, 110].map((step) => ({ step, leaf: LEAF_WIDTHS.narrow })),
   ...[124, 110, 94].map((step) => ({ step, leaf: LEAF_WIDTHS.bare })),
 ];
+/** For deep trees: tests by their numbers alone, as they stand above B. */
+const BRIEF_LOOKS = [72, 60, 50, 42, 36].map((step) => ({ step, leaf: LEAF_WIDTHS.bare, isBrief: true }));
 const CELLS = [40, 34, 30, 24];
 
 const isBelow = (width) => matchMedia(`(max-width: ${width})`).matches;
 
-/** The roomiest drawing that fits beside itself; else the smallest, whose parts scroll. */
+/** What the matrices draw: every test that the tree draws, or those on the path of x. */
+const columnsPart = () => (state.onlyPath ? { ...part, tests: part.tests.filter((j) => scene.onPath.has(j)) } : part);
+
+/** The roomiest drawing that fits beside itself; else the tree gets half, and the rest scrolls. */
 function fit(columns) {
   // Asked for once: each answer makes the browser lay out everything.
   lastWidth ||= byId("views").clientWidth;
-  const all = lastWidth;
-  const room = isBelow("50rem") ? all : all - valuesWidth(columns.length) - 4;
+  const room = isBelow("50rem") ? lastWidth : lastWidth - valuesWidth(columns.length) - 4;
   const isStacked = isBelow("70rem");
+  const sizes = CELLS.map((cell) => measureMatrix(machine, scene, columnsPart(), cell));
+  const width = (look) => treeWidth(part.depth, look);
   for (const look of LOOKS) {
-    for (const cell of CELLS) {
-      const size = measureMatrix(machine, scene, part, cell);
-      const tree = treeWidth(part.depth, look);
-      const fits = isStacked ? tree <= all && size.width <= room : tree + size.width <= room;
-      if (fits) return { look, size, tree };
+    for (const size of sizes) {
+      const fits = isStacked ? width(look) <= lastWidth && size.width <= room : width(look) + size.width <= room;
+      if (fits) return { look, size, tree: width(look), fits };
     }
   }
-  if (isStacked) {
-    const look = LOOKS.find((tried) => treeWidth(part.depth, tried) <= all) ?? LOOKS.at(-1);
-    return { look, size: measureMatrix(machine, scene, part, CELLS.at(-1)), tree: all };
-  }
-  const size = measureMatrix(machine, scene, part, CELLS.at(-1));
-  const tree = Math.min(treeWidth(part.depth, LOOKS.at(-1)), Math.max(0.45 * room, room - size.width));
-  return { look: LOOKS.at(-1), size, tree };
+  const most = isStacked ? lastWidth : Math.max(0.5 * room, room - sizes.at(-1).width);
+  const look = [...LOOKS, ...BRIEF_LOOKS].find((tried) => width(tried) <= most) ?? BRIEF_LOOKS.at(-1);
+  return { look, size: sizes.at(-1), tree: isStacked ? lastWidth : Math.min(width(look), most) };
 }
 
 function drawTree() {
@@ -138,15 +114,17 @@ function drawTree() {
   const held = document.activeElement?.item?.node;
   part = drawnPart(shape, scene.path.map(({ test }) => test), state.opened);
   const columns = valueColumns(machine, shape);
-  const { look, size, tree } = fit(columns);
+  const { look, size, tree, fits } = fit(columns);
+  byId("only-path-label").hidden = Boolean(fits) && !state.onlyPath;
   const row = part.rows.length <= 24 ? 26 : 20;
-  const words = 40 + 25 * Math.min(Math.max(scene.path.length + 1, 5), 10);
+  // The legend stands beside the path, or below it.
+  const words = 40 + 25 * Math.min(Math.max(scene.path.length + 1, 5), 10) + (tree < 430 ? 104 : 0);
   const top = Math.max(size.strip, words) + 4;
   byId("views").style.setProperty("--strip", `${top}px`);
   byId("views").style.setProperty("--tree", `${tree}px`);
   treeView.draw(machine, scene, part, look, row);
   const matrixTop = isBelow("70rem") ? size.strip + 4 : top;
-  matrixView.draw(machine, scene, part, size, matrixTop, row);
+  matrixView.draw(machine, scene, columnsPart(), size, matrixTop, row);
   valuesView.draw(machine, scene, part, columns, isBelow("50rem") ? 40 : matrixTop, row);
   if (held !== undefined) treeView.focusNode(held);
   mark(pointed);
@@ -188,7 +166,7 @@ function arrangeInputs() {
 
 function showScene() {
   forest.update(scene);
-  showAnswer(machine, scene.answer, scene, state.row >= 0 && rows?.y ? rows.y[state.row] : null);
+  showAnswer(machine, scene.answer, scene, rows?.known(state.row) ?? null);
   showPath();
   change.update(state.x, state.tree);
   announce();
@@ -197,7 +175,7 @@ function showScene() {
 let waitsForFrame = false;
 function refresh(typing = null) {
   inputs.show(state.x, typing);
-  showRow();
+  rows?.show(state.row);
   if (waitsForFrame) return;
   waitsForFrame = true;
   requestAnimationFrame(() => {
@@ -207,8 +185,10 @@ function refresh(typing = null) {
 }
 
 function redraw() {
-  scene = makeScene();
-  if (part.rows[part.rowOfLeaf[scene.exit]].leaf < 0) drawTree();
+  const before = scene?.exit;
+  scene = makeScene(machine, state);
+  const isFolded = part.rows[part.rowOfLeaf[scene.exit]].leaf < 0;
+  if (isFolded || (state.onlyPath && scene.exit !== before)) drawTree();
   else {
     treeView.update(scene);
     matrixView.update(scene);
@@ -245,140 +225,6 @@ function announce() {
   }, 500);
 }
 
-// ------------------------------------------------------------------ rows, temperature, theme
-
-function makeRows() {
-  if (!rows) return;
-  const n = rows.number.length;
-  const field = html("input", { type: "text", inputmode: "numeric", id: "row", class: "number-field", "aria-describedby": "row-error" });
-  const error = html("p", { class: "field-error", id: "row-error", role: "alert" });
-  const go = (row) => setInput(rows.x.subarray(row * machine.nFeatures, (row + 1) * machine.nFeatures), row);
-  const step = (by) => () => go(((state.row < 0 ? (by > 0 ? -1 : 0) : state.row) + by + n) % n);
-  const button = (text, name, by) => {
-    const made = html("button", { type: "button", class: "quiet", "aria-label": name }, text);
-    made.addEventListener("click", step(by));
-    return made;
-  };
-  field.addEventListener("input", () => {
-    const { value } = parse(field.value);
-    const at = rows.number.indexOf(value);
-    field.setAttribute("aria-invalid", at < 0 ? "true" : "false");
-    error.textContent = at >= 0 ? "" : n < rows.of && Number.isInteger(value) && value >= 0 && value < rows.of
-      ? "This row is not in the page." : `Rows are 0 to ${rows.of - 1}.`;
-    if (at >= 0 && at !== state.row) go(at);
-  });
-  field.addEventListener("keydown", (event) => {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (by) {
-      event.preventDefault();
-      step(by)();
-    }
-  });
-  const cutNote = n < rows.of ? `${n} of the ${rows.of} rows are in this page, evenly spread.` : "";
-  byId("rows").hidden = false;
-  byId("rows").append(
-    html("label", { for: "row" }, "Row"),
-    html("div", { class: "with-buttons" }, button("‹", "Previous row", -1), field, button("›", "Next row", 1)),
-    html("span", { class: "muted small", id: "row-note" }), error,
-    html("p", { class: "muted small" }, cutNote),
-  );
-}
-
-function showRow() {
-  if (!rows) return;
-  const field = byId("row");
-  if (state.row >= 0) {
-    if (document.activeElement !== field || field.getAttribute("aria-invalid") !== "true") field.value = rows.number[state.row];
-    field.setAttribute("aria-invalid", "false");
-    byId("row-error").textContent = "";
-  }
-  byId("row-note").textContent = state.row >= 0 ? `of ${rows.of}` : "changed by hand";
-}
-
-/** The slider's stations: hard, then τ from a thousandth of a typical slider to a hundred times it. */
-function makeTemperature() {
-  const lengths = Array.from({ length: machine.nFeatures }, (_, i) => spans[2 * i + 1] - spans[2 * i]).sort((a, b) => a - b);
-  const unit = Math.log10(lengths[lengths.length >> 1] || 1);
-  const [low, high] = [unit - 3.5, unit + 1.5];
-  const slider = html("input", { type: "range", id: "tau-slider", min: 0, max: 1000, step: 1, value: 0 });
-  const field = html("input", { type: "text", inputmode: "decimal", id: "tau", class: "number-field", "aria-label": "Temperature, exact value; 0 is hard", "aria-describedby": "tau-error", autocomplete: "off" });
-  const error = html("p", { class: "field-error", id: "tau-error", role: "alert" });
-  const set = (tau, typing) => {
-    state.tau = tau;
-    const text = tau === 0 ? "hard" : `τ = ${short(tau)}`;
-    slider.setAttribute("aria-valuetext", text);
-    byId("tau-text").textContent = tau === 0 ? "hard: all weight on one leaf" : "soft: weight flows to every leaf";
-    if (!typing) {
-      field.value = tau === 0 ? "0" : full(tau, false);
-      field.removeAttribute("aria-invalid");
-      error.textContent = "";
-    } else slider.value = tau === 0 ? 0 : Math.max(1, Math.min(1000, (1000 * (Math.log10(tau) - low)) / (high - low)));
-    if (scene) refresh();
-  };
-  slider.addEventListener("input", () => {
-    const at = Number(slider.value);
-    set(at === 0 ? 0 : Number((10 ** (low + ((high - low) * at) / 1000)).toPrecision(3)), false);
-  });
-  field.addEventListener("input", () => {
-    const found = parse(field.value);
-    const isGood = !found.error && found.value >= 0 && Number.isFinite(found.value);
-    field.setAttribute("aria-invalid", isGood ? "false" : "true");
-    error.textContent = isGood ? "" : `${found.error ?? "A temperature is 0 (hard) or a positive number."} Kept: ${full(state.tau, false)}.`;
-    if (isGood) set(found.value, true);
-  });
-  byId("temperature").append(
-    html("label", { for: "tau-slider" }, "Temperature ", html("i", { class: "letter" }, "τ")),
-    slider, field, html("span", { id: "tau-text", class: "muted small" }), error,
-  );
-  set(0, false);
-}
-
-function makeTheme() {
-  const button = byId("theme");
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const show = () => {
-    const now = document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
-    button.textContent = now === "dark" ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Switch to ${now === "dark" ? "light" : "dark"} colours`);
-    return now;
-  };
-  button.addEventListener("click", () => {
-    document.documentElement.dataset.theme = show() === "dark" ? "light" : "dark";
-    show();
-  });
-  dark.addEventListener("change", show);
-  show();
-}
-
-// ------------------------------------------------------------------ the page checks itself
-
-/** Whether leaves and margins of the rows that Python answered are the same here, to the bit. */
-function checkItself() {
-  const [x, leaves, margin, response] = ["x", "leaves", "margin", "response"].map((name) => unpack(data.check[name]));
-  const n = data.check.x.shape[0];
-  const width = data.check.response.shape[1];
-  let wrong = 0;
-  let far = 0;
-  for (let row = 0; row < n; row += 1) {
-    const found = evaluate(machine, x.subarray(row * machine.nFeatures, (row + 1) * machine.nFeatures));
-    const isSame =
-      found.exits.every((leaf, tree) => leaf === leaves[row * machine.nTrees + tree]) &&
-      found.margin.every((m, o) => Object.is(m, margin[row * machine.output.k + o]));
-    if (!isSame) wrong += 1;
-    const answer = answerFor(machine, found.margin).response;
-    const limit = machine.output.single ? 1e-6 : 1e-12;
-    if (answer && !answer.every((v, o) => near(v, response[row * width + o], limit))) far += 1;
-  }
-  const badge = byId("check");
-  const isGood = wrong === 0 && far === 0;
-  badge.classList.add(isGood ? "good" : "bad");
-  badge.textContent = isGood
-    ? `✓ ${n} rows × ${plural(machine.nTrees, "tree")} checked here: equal to Python`
-    : `✗ ${wrong || far} of ${n} rows differ from Python in this browser`;
-}
-
-const near = (a, b, limit) => Object.is(a, b) || a === b || Math.abs(a - b) <= limit * Math.max(1, Math.abs(b));
-
 // ------------------------------------------------------------------ opening
 
 function begin() {
@@ -390,16 +236,23 @@ function begin() {
   counts.push(`${machine.single ? "float32" : "float64"} columns`, `sums in ${machine.output.dtype}`);
   byId("summary").textContent = (data.title !== machine.source && machine.source ? `${machine.source} · ` : "") + counts.join(" · ");
   makeTheme();
-  makeRows();
-  makeTemperature();
+  byId("only-path").addEventListener("change", (event) => {
+    state.onlyPath = event.target.checked;
+    drawTree();
+  });
+  makeTemperature(machine, spans, (tau) => {
+    state.tau = tau;
+    refresh();
+  });
+  for (const notice of data.notices) byId("notices").append(html("p", { class: "notice" }, notice));
   if (!machine.nTrees) {
     byId("figure").hidden = true;
     byId("notices").append(html("p", { class: "notice" }, "This machine has no trees."));
     return;
   }
   pickTree(0);
-  showRow();
-  checkItself();
+  rows?.show(0);
+  checkItself(machine, data.check);
 }
 
 /** Numbers as the decimal text of their 64 bits: JSON would lose NaN and the sign of zero. */

@@ -62,7 +62,7 @@ export class Change {
   #card(title, move) {
     const { machine, x } = this;
     const list = html("ul", {}, move.changes.map(({ feature, from, to }) =>
-      html("li", {}, html("b", {}, machine.names[feature]), ": ", this.#value(feature, from), " → ", html("b", {}, this.#value(feature, to)))));
+      html("li", {}, html("b", {}, machine.names[feature]), ": ", valueName(machine, feature, from), " → ", html("b", {}, this.#target(feature, to)))));
     const button = html("button", { type: "button", class: "try" }, "Try it");
     button.addEventListener("click", () => this.onTry(moved(x, move)));
     const size = move.size === 1 && move.changes.some(({ feature }) => this.scales.named.has(feature))
@@ -74,11 +74,11 @@ export class Change {
   }
 
   /** A number in all its digits, for its neighbour may be on the other side; said simply, too. */
-  #value(feature, value) {
+  #target(feature, value) {
     const { machine } = this;
     const all = valueName(machine, feature, value);
     const below = nextDown(value, machine.single);
-    const isJustAbove = !machine.labels.has(feature) && all.length > 6 && valueName(machine, feature, below).length < all.length;
+    const isJustAbove = !machine.labels.has(feature) && valueName(machine, feature, below).length + 3 < all.length;
     return isJustAbove ? `just above ${valueName(machine, feature, below)} (${all})` : all;
   }
 

@@ -2,7 +2,7 @@
 
 import { leafValue } from "./evaluate.js";
 import { outputName } from "./decisions.js";
-import { columnName, plural } from "./words.js";
+import { plural } from "./words.js";
 import { byId, html, svg } from "./svg.js";
 
 const HEIGHT = 44;

@@ -1,6 +1,6 @@
 // The controls of x: a slider, a number field and "missing" for each feature; labels in a list.
 
-import { full, nextUp, parse, rounding } from "./numbers.js";
+import { full, parse, rounding } from "./numbers.js";
 import { Rule } from "./machine.js";
 import { byId, html, svg } from "./svg.js";
 
@@ -109,7 +109,7 @@ export class Inputs {
   }
 
   #text(i) {
-    return Number.isNaN(this.x[i]) ? "missing" : full(this.x[i], false);
+    return Number.isNaN(this.x[i]) ? "missing" : plain(this.x[i]);
   }
 
   #set(i, value, typing = null) {
@@ -133,7 +133,7 @@ export class Inputs {
       control.missing.checked = isMissing;
       control.slider.classList.toggle("is-missing", isMissing);
       if (!isMissing) control.slider.value = value;
-      control.slider.setAttribute("aria-valuetext", isMissing ? "missing" : full(value, false));
+      control.slider.setAttribute("aria-valuetext", isMissing ? "missing" : plain(value));
       if (control.field !== typing && control.field.getAttribute("aria-invalid") !== "true") {
         control.field.value = isMissing ? "NaN" : plain(value);
       }
@@ -178,13 +178,12 @@ const plain = (value) => full(value, Math.fround(value) === value && !Number.isI
 
 /** A slider's position in no more digits than its length needs. */
 function tidy(value, low, high) {
-  const digits = Math.min(20, Math.max(0, 3 - Math.floor(Math.log10(high - low))));
-  return Number(value.toFixed(digits));
+  const step = 10 ** (Math.floor(Math.log10(high - low)) - 3);
+  return Number.isFinite(1 / step) ? Number((Math.round(value / step) * step).toPrecision(12)) : value;
 }
 
-/** The first x: a row of the data, or the middles of the sliders. */
-export function firstInput(machine, spans, rows) {
-  if (rows) return Float64Array.from(rows.x.subarray(0, machine.nFeatures));
+/** The first x where there are no rows: the middles of the sliders. */
+export function firstInput(machine, spans) {
   return Float64Array.from({ length: machine.nFeatures }, (_, i) => {
     const [low, high] = [spans[2 * i], spans[2 * i + 1]];
     if (machine.labels.has(i)) return 0;

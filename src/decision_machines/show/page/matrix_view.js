@@ -18,10 +18,11 @@ export function measureMatrix(machine, scene, part, cell) {
   const columns = read.slice(0, MOST_READ);
   const texts = part.tests.map((j) => short(machine.t[shape.test + j]));
   const isTurned = texts.some((text) => text.length * 7 > cell - 4);
-  const number = isTurned ? 50 : 22;
+  const number = isTurned ? 58 : 22;
   const sRow = columns.length <= 6 ? 20 : 15;
   const strip = TITLE + columns.length * sRow + 4 + 2 * number + RESULT + TITLE;
-  const longest = columns.reduce((most, c) => Math.max(most, columnName(machine, c).length), 7);
+  const names = [...columns.map((c) => columnName(machine, c)), ...part.rows.map(rowName)];
+  const longest = names.reduce((most, name) => Math.max(most, name.length), 7);
   const gutter = 14 + 6.8 * Math.min(longest, MOST_LETTERS);
   return {
     columns, cell, gutter, isTurned, number, sRow,
@@ -30,6 +31,8 @@ export function measureMatrix(machine, scene, part, cell) {
     width: gutter + part.tests.length * cell + 4,
   };
 }
+
+const rowName = (row) => (row.leaf < 0 ? `▸ ${row.count} leaves` : `leaf ${row.leaf}`);
 
 const columnsOf = (machine, test) =>
   machine.selection
@@ -101,7 +104,7 @@ export class MatrixView extends GridView {
       this.read.push(read);
       this.results.push(result);
       parts.push(this.#number(short(machine.t[shape.test + j]), middle(c), y.t + number / 2), read, result.group);
-      parts.push(svg("text", { class: "index", x: middle(c), y: top - 7 }, String(j)));
+      parts.push(svg("text", { class: String(j).length * 8 > cell ? "index tiny" : "index", x: middle(c), y: top - 7 }, String(j)));
     });
     return parts;
   }
@@ -130,10 +133,11 @@ export class MatrixView extends GridView {
     this.templates = [];
     this.names = part.rows.map((row, r) => {
       const y = top + (r + 0.5) * height;
-      const name = svg("text", { class: "row-name", x: this.size.gutter - 8, y: y + 4 }, row.leaf < 0 ? `▸ ${row.count} leaves` : `leaf ${row.leaf}`);
+      const name = svg("text", { class: "row-name", x: this.size.gutter - 8, y: y + 4 }, rowName(row));
       group.append(name);
       row.template = new Map();
       for (const { test, answer } of row.leaf < 0 ? pathAbove(shape, row.node) : pathTo(shape, row.leaf)) {
+        if (!column.has(test)) continue;
         const drawn = signCell(this.size.gutter + (column.get(test) + 0.5) * size.cell, y, Math.min(size.cell, height) - 5);
         row.template.set(test, answer);
         this.templates.push(Object.assign(drawn, { test, answer }));

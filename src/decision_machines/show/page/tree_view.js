@@ -7,6 +7,7 @@ import { cut, setAttribute, svg, wrap } from "./svg.js";
 const LINE = 13;
 const LETTER = 7;
 const GAP = 28;
+const BRIEF_GAP = 14;
 const SPEAK_AFTER = 150;
 /** A leaf with its value, with its number alone, and as a dot before the row's name in B. */
 export const LEAF_WIDTHS = { wide: 128, narrow: 36, bare: 12 };
@@ -27,17 +28,19 @@ export class TreeView {
 
   /** Draw a tree anew: tests `step` apart, leaves so wide, rows so high. */
   draw(machine, scene, part, look, row) {
-    Object.assign(this, { machine, part, row, shape: scene.shape, leafWidth: look.leaf });
+    Object.assign(this, { machine, part, row, shape: scene.shape, leafWidth: look.leaf, isBrief: look.isBrief });
     const { step } = look;
+    this.step = step;
     this.items = new Map();
     this.order = [];
     const { depth } = part;
-    this.nodeWidth = step - GAP;
+    this.nodeWidth = step - (look.isBrief ? BRIEF_GAP : GAP);
     this.leafHeight = Math.min(row - 4, Math.max(look.leaf, 12));
     const most = Math.floor((this.nodeWidth - 12) / LETTER);
     this.labels = new Map(part.tests.map((j) => {
+      if (look.isBrief) return [j, [String(j)]];
       const [name, rest] = conditionParts(machine, scene.shape.test + j);
-      return [j, [...wrap(name, most, row > 22 ? 2 : 1), cut(rest, most)]];
+      return [j, [...wrap(name, most, row > 22 ? 2 : 1), cut(rest, most + 1)]];
     }));
     this.nodeHeight = 10 + LINE * Math.max(0, ...[...this.labels.values()].map((lines) => lines.length));
     const width = treeWidth(depth, look);
@@ -74,7 +77,8 @@ export class TreeView {
 
   #edge(item, above, edges, flows) {
     const x0 = above.x + this.nodeWidth;
-    const line = `M${x0} ${above.y}C${x0 + 18} ${above.y} ${x0 + 10} ${item.y} ${x0 + GAP} ${item.y}H${item.x}`;
+    const gap = this.step - this.nodeWidth;
+    const line = `M${x0} ${above.y}C${x0 + 0.64 * gap} ${above.y} ${x0 + 0.36 * gap} ${item.y} ${x0 + gap} ${item.y}H${item.x}`;
     edges.append(svg("path", { d: line, class: "edge" }));
     item.flow = svg("path", { d: line, class: `flow ${sideName(item.answer)}` });
     flows.append(item.flow);
@@ -98,7 +102,8 @@ export class TreeView {
       item.rightGate = svg("rect", { class: "gate right", y: height - 5, height: 3 });
       group.append(item.leftGate, item.rightGate);
       const first = (height - 4 - LINE * lines.length) / 2 + 10.5;
-      lines.forEach((line, n) => group.append(svg("text", { x: 7, y: first + LINE * n }, line)));
+      const [x, look] = this.isBrief ? [width / 2, lines[0].length > 3 ? "brief tiny" : "brief"] : [7, null];
+      lines.forEach((line, n) => group.append(svg("text", { x, y: first + LINE * n, class: look }, line)));
     } else {
       item.fill = svg("rect", { class: "fill", height, rx: height / 2 });
       item.text = svg("text", { x: 10, y: height / 2 + 4 });

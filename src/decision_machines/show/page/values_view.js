@@ -7,7 +7,7 @@ import { GridView, letter, rowWeight } from "./grid_view.js";
 import { cut, setAttribute, setText, svg } from "./svg.js";
 
 export const MOST_VALUES = 4;
-const INDEX = 26;
+const INDEX = 30;
 const SCORE = 52;
 const BAR = 32;
 const WEIGHT = 96;
@@ -23,6 +23,12 @@ export function valueColumns(machine, shape) {
     return total;
   });
   return all.sort((a, b) => size[b] - size[a]).slice(0, MOST_VALUES).sort((a, b) => a - b);
+}
+
+/** A weight in three digits. */
+function briefly(weight) {
+  if (weight !== 0 && weight < 1e-4) return weight.toExponential(1).replace("-", "−");
+  return String(Number(weight.toPrecision(3)));
 }
 
 export const valuesWidth = (nColumns) => INDEX + SCORE + WEIGHT + nColumns * VALUE + 6;
@@ -93,7 +99,7 @@ export class ValuesView extends GridView {
       const values = row.leaf < 0 ? null : scene.values(row.leaf);
       setText(cell.p, values ? short(scene.p[row.leaf]) : "…");
       setAttribute(cell.bar, "width", BAR * Math.min(1, weight));
-      setText(cell.weight, short(weight));
+      setText(cell.weight, briefly(weight));
       cell.values.forEach((text, v) => setText(text, values ? short(values[this.columns[v]]) : "…"));
       setAttribute(cell.group, "class", r === exit ? "strong" : "");
     });

@@ -121,7 +121,7 @@ export function cellSentence(machine, scene, cell) {
     }
     case "w": {
       if (tau === 0) return `Weight ${weights[leaf]} of leaf ${leaf}: hard attention gives all of it to the one leaf with p = 1.`;
-      const gates = pathTo(shape, leaf).map(({ test: j, answer }) => short(answer > 0 ? scene.right[j] : 1 - scene.right[j]));
+      const gates = pathTo(shape, leaf).map(({ test: j, answer }) => short(answer > 0 ? scene.gate(j) : 1 - scene.gate(j)));
       return `Weight ${full(weights[leaf], false)} of leaf ${leaf} at τ = ${short(tau)}: the product of its gates, ${gates.join(" × ") || "1"}.`;
     }
     case "V": {
