@@ -17,6 +17,7 @@ from decision_machines.train.complete import (  # noqa: E402
     Space,
     Weigh,
     train_complete,
+    with_ones,
 )
 from decision_machines.train.oblique import oblique_tree  # noqa: E402
 from decision_machines.train.recipes import RECIPES  # noqa: E402
@@ -52,8 +53,9 @@ def test_gradients_of_the_weights_are_those_of_finite_differences():
     trees = CompleteTrees(3, 3, 2, dtype=torch.float64)
     X = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     beta = torch.tensor([1.0, 3.0], dtype=torch.float64)[:, None, None]
+    rows = with_ones(X)
     torch.autograd.gradcheck(
-        lambda W, t: Weigh.apply(W, t, X, beta, False, Space()), (trees.W, trees.t)
+        lambda W, t: Weigh.apply(W, t, rows, beta, False, Space()), (trees.W, trees.t)
     )
 
 

@@ -2,9 +2,9 @@
 
 The first round trains a few trees of every recipe, briefly. The second trains more trees of the
 two best recipes, longer: once on the rows as they are, and once taught by the first round's best
-ensemble, which takes noise out of the labels. Every tree is hardened in several ways: with the
-leaves it learned, with leaves refitted to their rows, after alternating optimisation, and after
-alternating optimisation towards the teacher's answers. Validation chooses.
+ensemble, which takes noise out of the labels. Every tree is hardened in several ways: with its
+leaves refitted to their rows, after alternating optimisation, and after alternating optimisation
+towards the teacher's answers. Validation chooses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .recipes import Recipe
     from .watch import Watch
 
-BATCH_SIZE = 256
 N_BEST = 2
 """Recipes that reach the second round."""
 MOST_FOR_SWEEPS = 2 * 10**7
@@ -43,12 +42,17 @@ class Effort:
         Trees of each recipe in either round.
     first_steps, second_steps
         Steps of either round.
+    batch_size
+        Rows in a step.
+    ridge, n_sweeps
+        Of alternating optimisation.
     """
 
     n_first: int
     n_second: int
     first_steps: int
     second_steps: int
+    batch_size: int = 128
     recipes: tuple[Recipe, ...] = RECIPES
     ridge: float = 1.0
     n_sweeps: int = 10
@@ -56,12 +60,14 @@ class Effort:
     @classmethod
     def usual(cls, n_rows: int, depth: int) -> Effort:
         """More trees where they are small, more steps where there are more rows."""
-        epoch = n_rows / BATCH_SIZE
+        batch_size = 128 if depth <= 5 else 256
+        epoch = n_rows / batch_size
         return cls(
             n_first=max(1, min(3, 128 // 2**depth)),
             n_second=max(2, min(6, 256 // 2**depth)),
-            first_steps=int(min(max(15 * epoch, 500), 1200)),
-            second_steps=int(min(max(50 * epoch, 1000), 4000)),
+            first_steps=int(min(max(10 * epoch, 400), 1200)),
+            second_steps=int(min(max((25 if depth <= 5 else 50) * epoch, 700), 4000)),
+            batch_size=batch_size,
         )
 
     @property
@@ -139,7 +145,12 @@ class ClassSearch:
         seed = 1000 * self.seed + 10 * number
         self.batch = SoftBatch.start(X.shape[1], self.n_classes, self.depth, recipes, seed)
         self.batch.train(
-            X, target, n_steps=n_steps, batch_size=BATCH_SIZE, seed=seed + 2, watch=watch
+            X,
+            target,
+            n_steps=n_steps,
+            batch_size=self.effort.batch_size,
+            seed=seed + 2,
+            watch=watch,
         )
         return self.batch
 
@@ -164,10 +175,7 @@ class ClassSearch:
         losses = self._losses(batch.probabilities(self.judged_X))
         trees, learned = batch.hard()
         trees = with_missing_sides(trees, rows)
-        finishes = {
-            "as learned": (trees, learned),
-            "refitted": (trees, leaf_probabilities(trees, learned, rows)),
-        }
+        finishes = {"refitted": (trees, leaf_probabilities(trees, learned, rows))}
         if sweep and rows.X.size <= MOST_FOR_SWEEPS:
             targets = {"swept": rows.y}
             if teacher is not None:

@@ -53,23 +53,25 @@ class Weigh(torch.autograd.Function):
         ctx: Any, W: Tensor, t: Tensor, X: Tensor, beta: Tensor, is_hard: bool, space: Space
     ) -> Tensor:
         R, J, n = W.shape
-        m = len(X)
-        q = space.take("q", (R * J, m), W)
-        torch.addmm(t.reshape(R * J, 1), W.reshape(R * J, n), X.t(), beta=-1, out=q)
-        q = q.view(R, J, m)
-        nodes = weigh_nodes(q.mul_(beta), is_hard, space)
-        ctx.save_for_backward(W, X, beta)
+        # Thresholds are the weights of a column of ones, and slopes are in the weights: one product
+        # makes q, and one product makes the gradients of both.
+        whole = torch.cat([W, -t[:, :, None]], -1).mul_(beta).transpose(0, 1).reshape(J * R, n + 1)
+        q = space.take("q", (J * R, len(X)), W)
+        torch.mm(whole, X.t(), out=q)
+        q = q.view(J, R, len(X))
+        nodes = weigh_nodes(q, is_hard, space)
+        ctx.save_for_backward(X, beta)
         ctx.space, ctx.is_hard, ctx.q, ctx.nodes = space, is_hard, q, nodes
-        return nodes[:, J:]
+        return nodes[J:].transpose(0, 1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, E: Tensor) -> tuple[Any, ...]:
-        W, X, beta = ctx.saved_tensors
-        R, J, n = W.shape
-        dq = weigh_back(E, ctx.q, ctx.nodes, ctx.is_hard, ctx.space).mul_(beta)
-        dW = (dq.view(R * J, len(X)) @ X).view(R, J, n)
-        return dW, -dq.sum(-1), None, None, None, None
+        X, beta = ctx.saved_tensors
+        J, R, m = ctx.q.shape
+        dq = weigh_back(E.transpose(0, 1), ctx.q, ctx.nodes, ctx.is_hard, ctx.space)
+        whole = (dq.view(J * R, m) @ X).view(J, R, -1).transpose(0, 1) * beta
+        return whole[:, :, :-1], -whole[:, :, -1], None, None, None, None
 
 
 class Space:
@@ -85,38 +87,41 @@ class Space:
         return found
 
 
-def weigh_nodes(q: Tensor, is_hard: bool, space: Space) -> Float[Tensor, "R J+L m"]:
-    """The weight of every node, in level order, the leaves last; q becomes the gates."""
-    R, J, m = q.shape
+def weigh_nodes(q: Tensor, is_hard: bool, space: Space) -> Float[Tensor, "J+L R m"]:
+    """The weight of every node, in level order, the leaves last; soft, q becomes the gates.
+
+    Nodes come first: what one operation reads of a level is then one stretch of memory.
+    """
+    J, R, m = q.shape
     gates = (q > 0).to(q.dtype) if is_hard else q.sigmoid_()
-    nodes = space.take("nodes", (R, 2 * J + 1, m), q)
-    nodes[:, 0] = 1.0
+    nodes = space.take("nodes", (2 * J + 1, R, m), q)
+    nodes[0] = 1.0
     width = 1
     while width <= J:
         first = width - 1
-        P = nodes[:, first : first + width]
-        below = nodes[:, first + width : first + 3 * width].view(R, width, 2, m)
-        torch.mul(P, gates[:, first : first + width], out=below[:, :, 1])
-        torch.sub(P, below[:, :, 1], out=below[:, :, 0])
+        P = nodes[first : first + width]
+        below = nodes[first + width : first + 3 * width].view(width, 2, R, m)
+        torch.mul(P, gates[first : first + width], out=below[:, 1])
+        torch.sub(P, below[:, 1], out=below[:, 0])
         width *= 2
     return nodes
 
 
 def weigh_back(E: Tensor, q: Tensor, nodes: Tensor, is_hard: bool, space: Space) -> Tensor:
-    """The gradient of q from that of the leaves' weights."""
-    R, J, m = q.shape
+    """The gradient (J, R, m) of q from that of the leaves' weights (L, R, m)."""
+    J, R, m = q.shape
     g = q.sigmoid() if is_hard else q
     gates = (q > 0).to(q.dtype) if is_hard else q
-    dq = torch.mul(g, 1 - g, out=space.take("dq", (R, J, m), q))
+    dq = torch.addcmul(g, g, g, value=-1, out=space.take("dq", (J, R, m), q))
     width = (J + 1) // 2
     while width:
         span = slice(width - 1, 2 * width - 1)
-        pair = E.reshape(R, width, 2, m)
-        difference = space.take("difference", (R, width, m), q)
-        torch.sub(pair[:, :, 1], pair[:, :, 0], out=difference)
-        E = space.take("E", (R, width, m), q)
-        torch.addcmul(pair[:, :, 0], gates[:, span], difference, out=E)
-        dq[:, span] *= difference.mul_(nodes[:, span])
+        pair = E.unflatten(0, (width, 2))
+        difference = space.take("difference", (width, R, m), q)
+        torch.sub(pair[:, 1], pair[:, 0], out=difference)
+        E = space.take("E", (width, R, m), q)
+        torch.addcmul(pair[:, 0], gates[span], difference, out=E)
+        dq[span] *= difference.mul_(nodes[span])
         width //= 2
     return dq
 
@@ -193,7 +198,7 @@ class CompleteTrees:
             Arrays to write to; what an earlier call wrote there is lost.
         """
         slopes = each(beta, self.n_restarts, self.dtype)[:, None, None]
-        return Weigh.apply(self.W, self.t, X, slopes, straight_through, space or Space())
+        return Weigh.apply(self.W, self.t, with_ones(X), slopes, straight_through, space or Space())
 
     def keep(self, which: Sequence[int]) -> CompleteTrees:
         """These trees alone, as they are now."""
@@ -269,13 +274,14 @@ def train_complete(
     batches = Batches(len(X), batch_size, made)
     is_decayed, is_l1 = bool((decays > 0).any()), bool((l1s > 0).any())
     is_normalised = bool(trees.is_normalised.any())
-    beta, space = log_from.exp(), Space()
+    beta, space, X = log_from.exp(), Space(), with_ones(X)
     for step in range(n_steps):
         share = step / n_steps
         grown = min(1.0, max(0.0, (share - grow[0]) / max(grow[1] - grow[0], 1e-9)))
         beta = (log_from + grown * (log_to - log_from)).exp()
         rows = batches.next()
-        p = trees.weights(X[rows], beta, straight_through, space)
+        slopes_now = beta[:, None, None]
+        p = Weigh.apply(trees.W, trees.t, X[rows], slopes_now, straight_through, space)
         losses = loss(p, rows)
         gradients = torch.autograd.grad(losses.sum(), parameters)
         now = 0.5 * (1.0 + math.cos(math.pi * share))
@@ -304,3 +310,8 @@ def each(value: Any, n: int, dtype: torch.dtype) -> Tensor:
 def unit(W: Tensor) -> Tensor:
     """Rows of length 1; a row of zeros stays."""
     return W / W.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+
+
+def with_ones(X: Tensor) -> Tensor:
+    """X and a last column of ones, which thresholds are the weights of."""
+    return torch.cat([X, X.new_ones((len(X), 1))], 1)
