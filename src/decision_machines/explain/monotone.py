@@ -199,6 +199,7 @@ class _Check:
                     return False, X
                 is_unsure = True
                 continue
+            below = []
             for step, own in pairs[depth]:
                 if gain + step + rest[depth + 1] >= -tolerance:
                     break
@@ -207,7 +208,8 @@ class _Check:
                     return False, None
                 both = _meet(sets, own)
                 if both is not None:
-                    stack.append((depth + 1, gain + step, both))
+                    below.append((depth + 1, gain + step, both))
+            stack += reversed(below)  # the steepest fall first
         return not is_unsure, None
 
     def _verified(self, sets: dict[int, int], c: int) -> Float[np.ndarray, "2 n"] | None:
