@@ -348,6 +348,20 @@ def test_moving_a_slider_lights_the_leaf_where_x_leaves(show):
     assert len(seen) > 2
 
 
+@pytest.mark.parametrize("library", ["xgboost", "sklearn"])
+def test_margins_are_written_in_all_their_digits(show, library):
+    name = {"xgboost": "XGBClassifier, 3", "sklearn": "GradientBoosting, 3"}[library]
+    machine = dm.convert(models(library)[name])
+    X = load_iris().data[::25]
+    page = show(machine, X)
+    for expected in machine.margin(X):
+        cells = page.find_elements("css selector", "td[data-margin]")
+        shown = [machine.output.dtype.type(cell.text.replace("−", "-")) for cell in cells]
+        assert shown == expected.tolist()
+        element(page, "[aria-label='Next row']").click()
+        settle(page)
+
+
 def test_the_worked_example_shows_its_scores(show):
     page = show(dm.figure_one(), [[2.0, 1.0, 2.0, 2.0]])
     p = page.execute_script("return Array.from(explorer.scene().p)")

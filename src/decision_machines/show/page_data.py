@@ -25,6 +25,8 @@ NO_LABELS = (
     "Categories are shown as their codes: which labels belong to which feature is told only by a "
     "table of rows, X."
 )
+ENOUGH_ROWS = 20
+"""So many rows are trusted to show the range of their features."""
 CHECKED_ROWS = 32
 """Rows whose answers are written into the page, for the page to check itself against."""
 
@@ -220,7 +222,8 @@ def feature_spans(
             found = np.concatenate([found, rows[:, i].astype(np.float64)])
         found = found[np.isfinite(found) & (np.abs(found) < 1e300)]
         low, high = (found.min(), found.max()) if len(found) else (0.0, 1.0)
-        room = (0.25 if rows is None else 0.05) * (high - low) or max(1.0, abs(low))
+        is_known = rows is not None and len(rows) >= ENOUGH_ROWS
+        room = (0.05 if is_known else 0.25) * (high - low) or max(1.0, abs(low))
         spans[i] = low - room, high + room
     columns, sets = machine.columns, machine.columns.sets
     member = np.flatnonzero(columns.rule == Rule.MEMBER)

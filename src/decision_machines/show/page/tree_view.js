@@ -51,7 +51,8 @@ export class TreeView {
     this.element.setAttribute("height", height);
     this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.element.setAttribute("aria-label", `Tree with ${plural(scene.shape.nLeaves, "leaf", "leaves")}`);
-    const [edges, flows, nodes] = [svg("g"), svg("g"), svg("g", { role: "presentation" })];
+    const [edges, flows] = [svg("g", { "aria-hidden": "true" }), svg("g", { "aria-hidden": "true" })];
+    const nodes = svg("g", { role: "presentation" });
     const stack = [{ node: scene.shape.nTests ? 0 : -1, parent: null, answer: 0, level: 0 }];
     while (stack.length) {
       const { node, parent, answer, level } = stack.pop();
