@@ -1,6 +1,6 @@
 """Many classes from learners of two: template codes beside one-vs-rest, one-vs-one, random codes.
 
-    python benchmarks/codes.py --data FOLDER [--sets letter,vehicle] [--seeds 3] [--out codes.md]
+    python benchmarks/codes.py --data FOLDER [--sets letter,vehicle] [--seeds 3] [--out docs/benchmarks/codes.md]
 
 FOLDER holds tables `NAME.tsv.gz`, `NAME.tsv` or `NAME.csv` with a column `target`. Every method
 gets the same splits (three quarters to learn from, by class) and clones of the same learner, on
@@ -23,6 +23,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from decision_machines import TemplateCodeClassifier
 
+HEAD = """# Codes of many classes
+
+Accuracy on a quarter kept apart, {seeds} splits; the mean over the sets, of the numbers of binary
+learners too; seconds of fitting, all sets together, on one thread. Written by `benchmarks/codes.py`.
+
+"""
 SETS = ("letter", "pendigits", "optdigits", "satimage", "segmentation", "vehicle")
 LEARNERS = {
     "logistic regression": lambda: LogisticRegression(solver="newton-cholesky"),
@@ -100,7 +106,11 @@ def tables(found: list[dict]) -> str:
     parts = []
     sets = list(dict.fromkeys(row["set"] for row in found))
     for learner in dict.fromkeys(row["learner"] for row in found):
-        lines = [f"### {learner}", "", f"| method | {' | '.join(sets)} | mean | learners | s |"]
+        lines = [
+            f"## {learner[0].upper()}{learner[1:]}",
+            "",
+            f"| method | {' | '.join(sets)} | mean | learners | s |",
+        ]
         lines.append("|---" * (len(sets) + 4) + "|")
         for method in dict.fromkeys(row["method"] for row in found):
             own = [r for r in found if r["learner"] == learner and r["method"] == method]
@@ -120,12 +130,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="a folder of tables")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, help="a Markdown file for the tables")
+    parser.add_argument("--out", type=Path, help="a Markdown page for the tables")
     arguments = parser.parse_args()
     text = tables(run(arguments.data, arguments.sets.split(","), arguments.seeds))
     print(text)
     if arguments.out:
-        arguments.out.write_text(text)
+        arguments.out.write_text(HEAD.format(seeds=arguments.seeds) + text)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from .commands.bench import bench
 from .commands.diff import diff
 from .commands.explore import explore
 from .commands.predict import predict
+from .commands.train import train
 from .errors import DecisionMachinesError, InexactWarning
 
 app = typer.Typer(
@@ -178,6 +179,7 @@ def verify(
 
 
 app.command()(predict)
+app.command()(train)
 app.command()(explore)
 app.command()(bench)
 app.command()(diff)

@@ -98,7 +98,7 @@ def _check(name: str, labels: list, n_rows: int) -> None:
         raise InputError(
             doing,
             f"{len(labels)} different texts in {n_rows} rows: no category, but names or free text",
-            "leave the column out, or make numbers or fewer categories of it",
+            "leave the column out (dm train: --drop), or make numbers or fewer categories of it",
         )
 
 

@@ -102,9 +102,10 @@ class _DecisionMachine:
             code = np.minimum(code, len(self.classes_) - 1)
             unknown = self.classes_[code] != y
             if np.any(unknown):
+                label = y.tolist()[int(np.argmax(unknown))]
                 raise InputError(
                     doing,
-                    f"validation has the label {y[np.argmax(unknown)]!r}, which y has not",
+                    f"validation has the label {label!r}, which y has not",
                     "leave rows of unknown classes out",
                 )
             y = code
@@ -162,7 +163,8 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         Of boosting: the part of each tree that counts; whether rows held out decide how many trees
         there are; how many that help no more end it.
     n_iterations
-        Moves of each search: more take longer and find more. 0 leaves trees greedy.
+        Moves of each search, or steps of an oblique tree's training: more take longer and find
+        more. 0 leaves trees greedy. By default what the data ask for.
     validation_fraction
         Share of the distinct rows that choose among trees and are not learned from. By default the
         learner's own rule: a fifth or a quarter that is learned from in the end, where it can be.

@@ -1,0 +1,125 @@
+"""`dm train`: a file in, a scored tree out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import decision_machines as dm
+from decision_machines.cli import app
+from decision_machines.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    m = 240
+    table = pd.DataFrame(
+        {
+            "id": [f"row {i}" for i in range(m)],
+            "colour": rng.choice(["red", "green", "blue"], m),
+            "size": rng.normal(size=m).round(3),
+        }
+    )
+    table["price"] = (2 * table["size"] + 3 * (table["colour"] == "red")).round(2)
+    table["grade"] = np.where(table["price"] > 1, "high", "low")
+    table["stars"] = np.clip(table["price"].round(), 0, 3).astype(int)
+    table.loc[::19, "size"] = np.nan
+    table.loc[5, "grade"] = None
+    table.loc[7, "colour"] = None
+    folder = tmp_path_factory.mktemp("rows")
+    table.to_csv(folder / "rows.csv", index=False)
+    table.to_parquet(folder / "rows.parquet")
+    return folder, table
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, ["train", *map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+OTHERS = ["--drop", "id", "--iterations", "20"]
+
+
+def test_classes_are_guessed_scored_shown_and_written(rows, tmp_path):
+    folder, table = rows
+    out = tmp_path / "model.dm"
+    others = [*OTHERS, "--drop", "price", "--drop", "stars"]
+    done = run(folder / "rows.csv", "--target", "grade", "--leaves", 6, "-o", out, *others)
+    assert done.exit_code == 0
+    assert "classification" in done.stderr
+    assert "1 without a target left out" in done.stderr
+    assert "rows kept apart: accuracy 0.9" in done.stdout
+    assert "colour" in done.stdout
+    assert "then high" in done.stdout
+    machine = dm.load(out)
+    known = table[table["grade"].notna()]
+    answers = machine.predict(known[["colour", "size"]])
+    assert np.mean(answers == known["grade"]) > 0.9
+
+
+def test_numbers_are_guessed_and_json_says_all(rows):
+    folder, _ = rows
+    others = [*OTHERS, "--drop", "grade", "--drop", "stars"]
+    done = run(folder / "rows.parquet", "--target", "price", "--json", "--refit", *others)
+    found = json.loads(done.stdout)
+    assert found["kind"] == "regression"
+    assert found["scores"]["R²"] > 0.7
+    assert found["scores"]["RMSE"] < found["scores"]["RMSE of the mean"]
+    assert found["rows learned from"] + found["rows kept apart"] == found["rows"] == 240
+    assert set(found["importances"]) == {"colour", "size"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("auto", "classification"), ("regression", "regression")]
+)
+def test_few_whole_numbers_are_classes_unless_said_otherwise(rows, kind, said):
+    folder, _ = rows
+    others = [*OTHERS, "--drop", "grade", "--drop", "price", "--json"]
+    done = run(folder / "rows.csv", "--target", "stars", "--kind", kind, *others)
+    assert json.loads(done.stdout)["kind"] == said
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_many_trees_and_soft(rows, tmp_path):
+    folder, _ = rows
+    others = [*OTHERS, "--drop", "price", "--drop", "stars", "--drop", "colour", "--json"]
+    done = run(
+        *(folder / "rows.csv", "--target", "grade", "--trees", 2, "--soft"),
+        *("-o", tmp_path / "model.onnx", *others),
+    )
+    found = json.loads(done.stdout)
+    assert found["trees"] == 2
+    assert "accuracy of the hard machine" in found["scores"]
+    assert (tmp_path / "model.onnx").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--target", "nothing"], "no column 'nothing'"),
+        (["--target", "price"], "different texts"),
+        (["--target", "grade", "--kind", "regression"], "is no number"),
+        (["--target", "grade", "--kind", "ranking"], "--kind ranking"),
+        (["--target", "price", "-o", "model.docx"], "docx"),
+        (["--target", "price", "-o", "model.onnx"], "'id' holds text"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused_in_words(rows, arguments, found):
+    folder, _ = rows
+    with pytest.raises(InputError, match=found):
+        run(folder / "rows.csv", *arguments)
+
+
+def test_nothing_is_written_where_training_fails(rows, tmp_path):
+    folder, _ = rows
+    out = tmp_path / "model.dm"
+    with pytest.raises(InputError):
+        run(folder / "rows.csv", "--target", "price", "-o", out)
+    assert list(tmp_path.iterdir()) == []
