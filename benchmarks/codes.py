@@ -1,6 +1,7 @@
 """Many classes from learners of two: template codes beside one-vs-rest, one-vs-one, random codes.
 
-    python benchmarks/codes.py --data FOLDER [--sets letter,vehicle] [--seeds 3] [--out docs/benchmarks/codes.md]
+    python benchmarks/codes.py --data FOLDER [--sets letter,vehicle] [--seeds 3]
+        [--out docs/benchmarks/codes.md]
 
 FOLDER holds tables `NAME.tsv.gz`, `NAME.tsv` or `NAME.csv` with a column `target`. Every method
 gets the same splits (three quarters to learn from, by class) and clones of the same learner, on
@@ -26,7 +27,8 @@ from decision_machines import TemplateCodeClassifier
 HEAD = """# Codes of many classes
 
 Accuracy on a quarter kept apart, {seeds} splits; the mean over the sets, of the numbers of binary
-learners too; seconds of fitting, all sets together, on one thread. Written by `benchmarks/codes.py`.
+learners too; seconds of fitting, all sets together, on one thread of a busy machine. Written by
+`benchmarks/codes.py`.
 
 """
 SETS = ("letter", "pendigits", "optdigits", "satimage", "segmentation", "vehicle")
