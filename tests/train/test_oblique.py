@@ -11,6 +11,7 @@ import decision_machines as dm  # noqa: E402
 from decision_machines.errors import InputError  # noqa: E402
 from decision_machines.train import Watch  # noqa: E402
 from decision_machines.train.adam import Batches  # noqa: E402
+from decision_machines.train.class_descent import train_classes  # noqa: E402
 from decision_machines.train.class_search import Effort  # noqa: E402
 from decision_machines.train.complete import (  # noqa: E402
     CompleteTrees,
@@ -21,6 +22,7 @@ from decision_machines.train.complete import (  # noqa: E402
 )
 from decision_machines.train.oblique import oblique_tree  # noqa: E402
 from decision_machines.train.recipes import RECIPES  # noqa: E402
+from decision_machines.train.soft_classes import SoftBatch  # noqa: E402
 
 LITTLE = Effort(
     n_first=1, n_second=1, first_steps=80, second_steps=120, recipes=RECIPES[1:6:2], n_sweeps=3
@@ -115,6 +117,37 @@ def test_trees_trained_together_are_the_trees_trained_alone():
     assert (together[2] == 0).any()
 
 
+@pytest.mark.parametrize(("depth", "batch_size"), [(1, 16), (3, 16), (4, 1000)])
+def test_steps_written_out_are_those_of_autograd(depth, batch_size):
+    X, y = diagonal(60)
+    X = torch.tensor(X, dtype=torch.float32)
+    target = torch.nn.functional.one_hot(torch.tensor(y), 3).T * torch.linspace(0.5, 1.5, 60)
+
+    def start():
+        return SoftBatch.start(4, 3, depth, RECIPES, seed=3)
+
+    batch, other = start(), start()
+    train_classes(batch, X, target, n_steps=25, batch_size=batch_size, seed=4)
+
+    def loss(p, rows):
+        answer = torch.bmm(other.V.softmax(-1).transpose(1, 2), p)
+        return -((answer + 1e-7).log() * target[:, rows]).sum(1).mean(1)
+
+    settings = {
+        name: [getattr(r, name) for r in RECIPES] for name in ("lr", "decay", "l1", "slopes")
+    }
+    settings["slopes"] = tuple(zip(*settings["slopes"], strict=True))
+    train_complete(
+        other.trees, X, loss, [other.V], n_steps=25, batch_size=batch_size, seed=4, **settings
+    )
+    for part, same in (
+        (batch.trees.W, other.trees.W),
+        (batch.trees.t, other.trees.t),
+        (batch.V, other.V),
+    ):
+        assert torch.allclose(part, same, atol=2e-3)
+
+
 def test_every_row_is_in_one_batch_of_an_epoch():
     batches = Batches(12, 4, torch.Generator().manual_seed(0))
     seen = torch.cat([batches.next() for _ in range(3)])
@@ -194,8 +227,6 @@ def test_the_soft_module_answers_as_the_machine_where_it_is_sharp():
 
 def test_untouched_leaves_answer_softly_as_they_were_trained():
     """Where nothing was refitted or swept, the module is the very tree that was trained."""
-    from decision_machines.train.soft_classes import SoftBatch
-
     batch = SoftBatch.start(3, 2, 2, RECIPES[:2], seed=0)
     X = torch.randn(30, 3)
     trees, P = batch.hard()

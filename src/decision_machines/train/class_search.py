@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from .candidates import Candidates, Judged, leaf_probabilities
+from .class_descent import LEAST
 from .recipes import RECIPES
-from .soft_classes import LEAST, SoftBatch, Teacher, taught
+from .soft_classes import SoftBatch, Teacher, taught
 from .tao import HardTrees, alternate
 
 if TYPE_CHECKING:

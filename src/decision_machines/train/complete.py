@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 
+GROW = (0.0, 0.9)
+"""Shares of the steps between which slopes grow, where nothing else is said."""
+
+
 class Weigh(torch.autograd.Function):
     """From rows to weights over leaves, forwards and backwards level by level.
 
@@ -228,7 +232,7 @@ def train_complete(
     lr: Any = 0.05,
     lr_leaves: Any = None,
     slopes: tuple[Any, Any] = (1.0, 1.0),
-    grow: tuple[float, float] = (0.0, 0.9),
+    grow: tuple[float, float] = GROW,
     decay: Any = 0.0,
     l1: Any = 0.0,
     straight_through: bool = False,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from .complete import CompleteTrees, train_complete
+from .class_descent import train_classes
+from .complete import CompleteTrees
 from .tao import HardTrees
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from .recipes import Recipe
     from .watch import Watch
 
-LEAST = 1e-7
-"""Added to probabilities under a logarithm."""
 MOST_AT_ONCE = 2**24
 """Weights over leaves that may stand in memory while trees are asked."""
 
@@ -66,29 +65,8 @@ class SoftBatch:
         watch: Watch | None = None,
     ) -> None:
         """Train all trees; `target` is weighted: its columns sum to the rows' weights."""
-        target = target.contiguous()
-
-        def loss(p: Tensor, rows) -> Tensor:
-            answer = torch.bmm(self.V.softmax(-1).transpose(1, 2), p)
-            return -(answer.add(LEAST).log() * target[:, rows]).sum(1).mean(1)
-
-        def column(name: str) -> list[float]:
-            return [getattr(recipe, name) for recipe in self.recipes]
-
-        slopes = [recipe.slopes for recipe in self.recipes]
-        train_complete(
-            self.trees,
-            X,
-            loss,
-            [self.V],
-            n_steps=n_steps,
-            batch_size=batch_size,
-            lr=column("lr"),
-            slopes=([s[0] for s in slopes], [s[1] for s in slopes]),
-            decay=column("decay"),
-            l1=column("l1"),
-            seed=seed,
-            watch=watch,
+        train_classes(
+            self, X, target, n_steps=n_steps, batch_size=batch_size, seed=seed, watch=watch
         )
 
     @torch.no_grad()
