@@ -225,33 +225,47 @@ def test_soft_weights_are_those_of_the_soft_tree(show, tau):
 
 
 def brute_force(machine, tree, x, spans):
-    """Fewest features and smallest change to another answer, over every combination of values."""
-    alone = machine.tree(tree)
-    choices = []
+    """Fewest features and smallest change to another answer, over every combination of values.
+
+    A change of category, and one of a missing value, counts as a whole slider.
+    """
+    alone, columns = machine.tree(tree), machine.columns
+    column = machine.selection
+    choices, whole = [], np.isnan(x)
     for feature in range(machine.n_features):
-        t = machine.t[machine.columns.feature[machine.selection] == feature]
-        choices.append(np.unique([x[feature], *t, *np.nextafter(t, np.inf, dtype=t.dtype)]))
+        reads = columns.feature == feature
+        whole[feature] |= np.any(columns.rule[reads] == dm.Rule.MEMBER)
+        t = machine.t[reads[column]]
+        zero = np.array([1e-35], np.float32).astype(t.dtype)
+        values = [t, np.nextafter(t, np.inf, dtype=t.dtype), [0.0, *zero, *-zero]]
+        beyond = np.nextafter(zero, np.inf, dtype=t.dtype)
+        values += [beyond, -beyond, np.arange(14.0), [spans[feature].mean()]]
+        found = np.unique(np.concatenate([np.asarray(v, float) for v in values]))
+        choices.append(np.concatenate([[x[feature]], found]))
     grid = np.stack(np.meshgrid(*choices, indexing="ij"), axis=-1).reshape(-1, machine.n_features)
-    here = alone.margin(x[None])
-    other = np.any(alone.margin(grid) != here, axis=1)
+    other = np.any(alone.margin(grid) != alone.margin(x[None]), axis=1)
     if not other.any():
         return None
-    changed = np.abs(grid[other] - x) / np.diff(spans, axis=1)[:, 0]
-    counts, sizes = np.count_nonzero(changed, axis=1), changed.max(axis=1)
-    fewest = counts.min()
-    return fewest, sizes[counts == fewest].min(), sizes.min()
+    grid = grid[other]
+    is_changed = ~((grid == x) | (np.isnan(grid) & np.isnan(x)))
+    parts = np.where(whole, 1.0, np.abs(grid - x) / np.diff(spans, axis=1)[:, 0])
+    counts, sizes = is_changed.sum(axis=1), np.where(is_changed, parts, 0).max(axis=1)
+    return counts.min(), sizes[counts == counts.min()].min(), sizes.min()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(10))
 def test_no_change_is_nearer_than_the_one_shown(show, seed):
     from decision_machines.show.page_data import feature_spans
 
     rng = np.random.default_rng(seed)
-    machine = make_machine([6, 5], rng, rules=False, dtype=(np.float64, np.float32)[seed % 2])
+    dtype = (np.float64, np.float32)[seed % 2]
+    machine = make_machine([6, 5], rng, rules=seed >= 4, dtype=dtype, n_outputs=1 + seed % 3)
     X = np.round(2 * rng.standard_normal((10, machine.n_features)), 1)
     X = X.astype(machine.columns.dtype).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
     page, spans = show(machine), feature_spans(machine, None)
     for tree in range(2):
+        alone = machine.tree(tree)
         for x, found in zip(X, run(page, "nearest", X, tree, "any"), strict=True):
             expected = brute_force(machine, tree, x, spans)
             if expected is None:
@@ -261,7 +275,6 @@ def test_no_change_is_nearer_than_the_one_shown(show, seed):
             assert found["fewest"]["size"] == pytest.approx(expected[1], rel=1e-12)
             assert found["smallest"]["size"] == pytest.approx(expected[2], rel=1e-12)
             for move in found.values():
-                alone = machine.tree(tree)
                 moved = floats([move["x"]])
                 assert alone.apply(moved).item() == move["leaf"]
                 assert np.any(alone.margin(moved) != alone.margin(x[None]))

@@ -2,10 +2,14 @@
 
 import { full, nextDown } from "./numbers.js";
 import { answersLabels, moved, nearestChange } from "./nearest.js";
+import { outputName } from "./decisions.js";
 import { plural, valueName } from "./words.js";
 import { byId, html } from "./svg.js";
 
 const PATIENCE = 120;
+
+/** The features that tests ask for by category. */
+const categorical = (machine) => Array.from(machine.columns.feature).filter((_, c) => machine.columns.setOf[c] >= 0);
 
 export class Change {
   constructor(machine, spans, { onTry }) {
@@ -14,10 +18,11 @@ export class Change {
     this.scales = {
       length: Float64Array.from({ length: machine.nFeatures }, (_, i) => spans[2 * i + 1] - spans[2 * i] || 1),
       middle: Float64Array.from({ length: machine.nFeatures }, (_, i) => (spans[2 * i] + spans[2 * i + 1]) / 2),
-      named: new Set(machine.labels.keys()),
+      named: new Set([...machine.labels.keys(), ...categorical(machine)]),
     };
     this.list = html("select", { id: "wanted" });
-    const options = answersLabels(machine) ? this.#classes() : [["any", "another value"], ["higher", "a higher value"], ["lower", "a lower value"]];
+    const first = machine.width > 1 ? outputName(machine.output, 0) : "value";
+    const options = answersLabels(machine) ? this.#classes() : [["any", "another value"], ["higher", `a higher ${first}`], ["lower", `a lower ${first}`]];
     this.list.append(...options.map(([value, text]) => html("option", { value }, text)));
     this.list.addEventListener("change", () => this.#find());
     this.found = html("div", { class: "changes", "aria-live": "polite" });
@@ -84,7 +89,7 @@ export class Change {
 
   #answer(answer) {
     const { machine } = this;
-    if (!answersLabels(machine)) return full(answer, machine.valueSingle);
+    if (typeof answer !== "string") return answer.map((value) => full(value, machine.valueSingle)).join(", ");
     return answer.split(",").map((label, g) => machine.output.classes[g][Number(label)]).join(", ");
   }
 }

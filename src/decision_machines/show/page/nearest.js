@@ -19,10 +19,10 @@ export function answersLabels(machine) {
   return (machine.nTrees === 1 || machine.width > 1) && "labels" in decide(output, zero, respond(output, zero));
 }
 
-/** What the tree answers in a leaf: the index of its label, or its value for the first output. */
+/** What the tree answers in a leaf: the index of each label as text, or its values. */
 export function treeAnswer(machine, tree, cast, leaf) {
   const at = shapeOf(machine, tree).leaf + leaf;
-  if (!answersLabels(machine)) return leafValue(machine, cast, at, 0);
+  if (!answersLabels(machine)) return Array.from({ length: machine.width }, (_, c) => leafValue(machine, cast, at, c));
   const { output } = machine;
   const margin =
     machine.nTrees === 1
@@ -31,13 +31,17 @@ export function treeAnswer(machine, tree, cast, leaf) {
   return decide(output, margin, respond(output, margin)).labels.join(",");
 }
 
-const isWanted = (wanted, now, then) =>
-  ({ any: then !== now, higher: then > now, lower: then < now })[wanted] ?? (then === wanted && then !== now);
+function isWanted(wanted, now, then) {
+  if (typeof now === "string") return then !== now && (wanted === "any" || then === wanted);
+  // Of several values, the first one is to rise or fall.
+  return { any: then.some((value, c) => value !== now[c]), higher: then[0] > now[0], lower: then[0] < now[0] }[wanted];
+}
 
 /**
  * The change of fewest features, and the smallest change.
  *
- * @param scales one length for each feature, in which changes are measured
+ * @param scales a length and a middle of each feature, and which are named: a change of category
+ *     counts as a whole length, as does one from missing to a number
  * @param wanted "any", "higher", "lower", or the label wanted
  * @returns {{fewest, smallest, oneFeature: boolean}} null where no leaf can be reached
  */
@@ -84,13 +88,11 @@ function tried(machine, x, tree, move) {
 
 function asMove(x, leaf, changes, scales) {
   const sizes = changes.map(({ feature, to }) =>
-    isNamed(scales, feature) || Number.isNaN(x[feature]) ? 1 : Math.abs(to - x[feature]) / scales.length[feature],
+    scales.named.has(feature) || Number.isNaN(x[feature]) ? 1 : Math.abs(to - x[feature]) / scales.length[feature],
   );
   const size = sizes.reduce((a, b) => Math.max(a, b), 0);
   return { leaf, changes, count: changes.length, size, sum: sizes.reduce((a, b) => a + b, 0) };
 }
-
-const isNamed = (scales, feature) => scales.named.has(feature);
 
 function* boxMoves(machine, x, tree, here, scales) {
   const shape = shapeOf(machine, tree);
@@ -151,7 +153,8 @@ function valueFinder(machine, x, shape, scales) {
       const isNearer = best === null || Math.abs(value - from) < Math.abs(best - from);
       if (isNearer && fits(value)) best = value;
     }
-    return best;
+    // A label that the model does not know, where none that it knows will do.
+    return best === null && machine.labels.has(feature) && fits(-1) ? -1 : best;
   };
 }
 
