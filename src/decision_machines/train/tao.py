@@ -243,21 +243,29 @@ def _improve(
         lost = has_nan[rows]
         missing_right = np.sum(c_weight * lost * (2.0 * want - 1), axis=1)
         wrong_missing = np.sum(c_weight * lost * (want != (missing_right > 0)[:, None]), axis=1)
-        c_weight = c_weight * ~lost
+        known = c_weight * ~lost
         Xg = filled[rows]
-        w = ridge_logistic(Xg, want, c_weight, ridge)
+        w = ridge_logistic(Xg, want, known, ridge)
         length = np.linalg.norm(w[:, :n], axis=1)
         is_direction = (length > 1e-9) & np.isfinite(length)
         w = w / np.where(is_direction, length, 1.0)[:, None]
         q = np.matmul(Xg, w[:, :n, None])[:, :, 0]
-        cut, wrong = best_cuts(q, want, c_weight, -w[:, n])
+        cut, wrong = best_cuts(q, want, known, -w[:, n])
         is_better = is_direction & (wrong + wrong_missing < wrong_now[group] - 1e-9)
-        for b in np.flatnonzero(is_better):
+        for b in np.flatnonzero(is_better | (lost & is_there).any(1)):
             r, j = divmod(int(group[b]), width)
-            level.W[r, j], level.t[r, j], level.slope[r, j] = w[b, :n], cut[b], length[b]
-            if missing_right[b] != 0:
-                level.goes_right[r, j] = missing_right[b] > 0
-            changed.append(r)
+            if is_better[b]:
+                level.W[r, j], level.t[r, j], level.slope[r, j] = w[b, :n], cut[b], length[b]
+                balance = missing_right[b]
+            else:
+                # The test stays, and may still send its missing rows the other way.
+                reads_nan = (is_nan[rows[b]] & (level.W[r, j] != 0)).any(1)
+                balance = np.sum(c_weight[b] * reads_nan * (2.0 * want[b] - 1))
+            is_turned = balance != 0 and level.goes_right[r, j] != (balance > 0)
+            if is_turned:
+                level.goes_right[r, j] = balance > 0
+            if is_better[b] or is_turned:
+                changed.append(r)
     return np.unique(np.array(changed, np.int64))
 
 
