@@ -22,7 +22,7 @@ CONSTRAINTS: dict[str, tuple] = {
     "leaves": (OneOf(("constant", "linear")),),
     "soft": (Flag(),),
     "min_samples_leaf": (Whole(1),),
-    "learning_rate": (Number(0.0, 1.0, beyond=True, below=False),),
+    "learning_rate": (NOTHING, Number(0.0, 1.0, beyond=True, below=False),),
     "n_iterations": (NOTHING, Whole(0)),
     "early_stopping": (Flag(),),
     "patience": (Whole(1),),
@@ -160,7 +160,8 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         Whether to predict with the soft machine, `soft_` (extra `torch`): oblique trees as they
         were trained, others fine-tuned end to end by `tune`, which makes `machine_` better too.
     learning_rate, early_stopping, patience
-        Of boosting: the part of each tree that counts; whether rows held out decide how many trees
+        Of boosting: the part of each tree that counts (0.1, and 0.3 for three classes and more,
+        who share each tree); whether rows held out decide how many trees
         there are; how many that help no more end it.
     n_iterations
         Moves of each search, or steps of an oblique tree's training: more take longer and find
@@ -219,7 +220,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         leaves="constant",
         soft=False,
         min_samples_leaf=1,
-        learning_rate=0.1,
+        learning_rate=None,
         n_iterations=None,
         early_stopping=True,
         patience=20,
@@ -303,7 +304,7 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         leaves="constant",
         soft=False,
         min_samples_leaf=1,
-        learning_rate=0.1,
+        learning_rate=None,
         n_iterations=None,
         early_stopping=True,
         patience=20,

@@ -42,7 +42,7 @@ def boosted_trees(
     max_leaves: int = 32,
     max_depth: int | None = None,
     min_samples_leaf: int = 5,
-    learning_rate: float = 0.1,
+    learning_rate: float | None = None,
     sample_weight: Any = None,
     validation: tuple | None = None,
     patience: int | None = 20,
@@ -61,6 +61,9 @@ def boosted_trees(
     validation
         (X, y) or (X, y, weights) to stop by. By default a fifth is held out to find the number of
         trees, which are then fitted again to all rows.
+    learning_rate
+        The part of each tree that counts; by default 0.1, and 0.3 for three classes and more,
+        which share each tree.
     patience
         How many trees that help no more end it; None fits all `n_trees` to all rows.
     n_iterations
@@ -81,6 +84,8 @@ def boosted_trees(
     w = w / w.mean()
     goal = _Goal.of(y, n_classes, w)
     size = X.shape[0] * X.shape[1]
+    if learning_rate is None:
+        learning_rate = 0.3 if n_classes is not None and n_classes > 2 else 0.1
     is_large = n_iterations is None and size > MOST_SEARCHED
     n_moves = MOVES if n_iterations is None else n_iterations
     grow: Any = _Boosting(

@@ -59,5 +59,10 @@ class Histograms:
             model.fit(X, y, sample_weight=w, **given)
             for loss in model.train_score_ if judge is not None else ():
                 watch.step(loss=float(-loss))
-        n_iter = model.n_iter_ - (patience or 0) * (judge is not None and model.n_iter_ < n_rounds)
-        return replace(convert(model), source="boosted trees"), max(int(n_iter), 1)
+        # Where it ended early the last rounds did not help.
+        ended_early = judge is not None and model.n_iter_ < n_rounds
+        best = max(model.n_iter_ - (patience or 0) * ended_early, 1)
+        machine = convert(model)
+        per_round = machine.n_trees // model.n_iter_
+        kept = machine.mask(range(best * per_round, machine.n_trees))
+        return replace(kept, source="boosted trees"), best
