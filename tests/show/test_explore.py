@@ -55,19 +55,22 @@ def browser():
 def show(browser, tmp_path):
     """Open the page of a machine; nothing may go wrong in it, then or later."""
 
-    from selenium.webdriver.support.wait import WebDriverWait
-
     def open_page(machine, *args, **options):
-        page = machine.explore(tmp_path / "page.html", *args, **options)
-        browser.get(page.as_uri())
-        WebDriverWait(browser, 60).until(
-            lambda found: found.find_elements("css selector", "html[data-ready]")
-        )
-        return browser
+        return visit(browser, machine.explore(tmp_path / "page.html", *args, **options))
 
     browser.get_log("browser")
     yield open_page
     assert browser.get_log("browser") == []
+
+
+def visit(browser, page):
+    """Open a page and wait until it is ready."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser.get(page.as_uri())
+    ready = WebDriverWait(browser, 60)
+    ready.until(lambda found: found.find_elements("css selector", "html[data-ready]"))
+    return browser
 
 
 def element(browser, selector):
@@ -565,7 +568,7 @@ def test_a_page_that_computes_otherwise_says_so(browser, tmp_path):
     other = np.frombuffer(base64.b64decode(held), "<f8").copy()
     other[3] = np.nextafter(other[3], np.inf)
     path.write_text(text.replace(held, base64.b64encode(other.tobytes()).decode()))
-    browser.get(path.as_uri())
+    visit(browser, path)
     assert element(browser, "#check").text.startswith("✗ 1 of 32 rows differ")
 
 

@@ -74,6 +74,7 @@ export class TreeView {
     this.element.replaceChildren(edges, flows, nodes);
     this.order[0].group.setAttribute("tabindex", "0");
     this.update(scene);
+    this.#speak();
   }
 
   #edge(item, above, edges, flows) {
