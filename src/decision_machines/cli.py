@@ -21,6 +21,7 @@ from .commands.diff import diff
 from .commands.explore import explore
 from .commands.predict import predict
 from .commands.train import train
+from .commands.tune import tune
 from .errors import DecisionMachinesError, InexactWarning
 
 app = typer.Typer(
@@ -180,6 +181,7 @@ def verify(
 
 app.command()(predict)
 app.command()(train)
+app.command()(tune)
 app.command()(explore)
 app.command()(bench)
 app.command()(diff)

@@ -497,3 +497,77 @@ def test_importing_the_package_leaves_torch_alone():
 def test_default_settings_are_in_order():
     assert len({setting.alpha for setting in tune.SETTINGS}) >= 3
     assert all(isinstance(setting, Setting) for setting in tune.SETTINGS)
+
+
+# -- on the terminal ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A model of LightGBM and two files of rows."""
+    import lightgbm
+    import pandas as pd
+
+    folder = tmp_path_factory.mktemp("tune")
+    _, train, valid, _ = smooth()
+    for name, (X, y) in (("train", train), ("valid", valid)):
+        frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+        frame.assign(id=range(len(y)), y=y).to_csv(folder / f"{name}.csv", index=False)
+        if name == "train":
+            model = lightgbm.LGBMRegressor(n_estimators=10, num_leaves=8, n_jobs=1, verbose=-1)
+            model.fit(frame, y).booster_.save_model(folder / "model.txt")
+    return folder
+
+
+def on_terminal(*arguments):
+    from typer.testing import CliRunner
+
+    from decision_machines.cli import app
+
+    return CliRunner().invoke(app, [str(a) for a in ("tune", *arguments)])
+
+
+def test_the_command_writes_a_better_model_and_says_what_changed(files):
+    out = files / "tuned.txt"
+    valid = files / "valid.csv"
+    common = ["--target", "y", "--drop", "id", "--validation", valid, "--epochs", 3, "-o", out]
+    done = on_terminal(files / "model.txt", files / "train.csv", *common, "--threads", 1)
+    assert done.exit_code == 0, done.output
+    assert "thresholds" in done.output
+    assert "written to" in done.output
+    source, tuned = dm.load(files / "model.txt"), dm.load(out)
+    _, _, (X, y), _ = smooth()
+    assert squared_error(tuned.predict(X), y) < squared_error(source.predict(X), y)
+    assert "LightGBM" in tuned.source
+
+
+def test_the_command_answers_in_json_and_goes_on_from_checkpoints(files, tmp_path):
+    import json
+
+    state, out = tmp_path / "state", tmp_path / "tuned.dm"
+    arguments = [files / "model.txt", files / "train.csv", "--target", "y", "--drop", "id"]
+    arguments += ["-o", out, "--epochs", 1, "--checkpoint", state, "--json", "--threads", 1]
+    first = on_terminal(*arguments)
+    assert first.exit_code == 0, first.output
+    again = json.loads(on_terminal(*arguments, "--resume").stdout)
+    found = json.loads(first.stdout)
+    assert found["hard"] == again["hard"] <= found["source"]
+    assert len(found["validation_rows"]) == 100
+    assert dm.load(out).n_trees == 10
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (["--target", "z"], "no column 'z'"),
+        (["--target", "y", "--validation", "nothing.csv"], "neither a share nor a file"),
+        (["--target", "y", "--objective", "cubic"], "use one of"),
+        (["--target", "y", "--checkpoint", "/nowhere/at/all"], "no folder"),
+    ],
+)
+def test_the_command_refuses_in_words(files, tmp_path, extra, words):
+    out = tmp_path / "tuned.dm"
+    done = on_terminal(files / "model.txt", files / "train.csv", "-o", out, *extra)
+    assert isinstance(done.exception, InputError)
+    assert words in str(done.exception)
+    assert not out.exists()

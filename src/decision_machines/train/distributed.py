@@ -45,7 +45,7 @@ def wrap(module: nn.Module) -> nn.Module:
     """The module with its gradients averaged over processes."""
     if n_processes() == 1:
         return module
-    return torch.nn.parallel.DistributedDataParallel(module)
+    return torch.nn.parallel.DistributedDataParallel(module, broadcast_buffers=False)
 
 
 def share(index: Tensor, groups: Tensor | None) -> Tensor:
