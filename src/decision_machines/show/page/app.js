@@ -122,6 +122,8 @@ function drawTree() {
   const top = Math.max(size.strip, words) + 4;
   byId("views").style.setProperty("--strip", `${top}px`);
   byId("views").style.setProperty("--tree", `${tree}px`);
+  // Many things that glide at once would make a slider stutter.
+  byId("views").classList.toggle("still", part.rows.length > 24);
   treeView.draw(machine, scene, part, look, row);
   const matrixTop = isBelow("70rem") ? size.strip + 4 : top;
   matrixView.draw(machine, scene, columnsPart(), size, matrixTop, row);

@@ -36,16 +36,28 @@ export function softTree(machine, z, tree, tau) {
   return { right, reach, weights };
 }
 
-/** What one tree answers for each of its columns of V, its leaves weighed. */
-export function softValues(machine, cast, tree, weights) {
-  const { leaf } = shapeOf(machine, tree);
-  const values = new Array(machine.width).fill(0);
-  for (let i = 0; i < weights.length; i += 1) {
-    for (let c = 0; c < machine.width; c += 1) {
-      values[c] += weights[i] * leafValue(machine, cast, leaf + i, c);
+/** Add what one tree answers, its leaves weighed, to the outputs that it feeds. */
+function addSoftTree(machine, cast, z, tree, tau, total) {
+  const { width, children } = machine;
+  const start = machine.testStart[tree];
+  const nTests = machine.testStart[tree + 1] - start;
+  const feeds = machine.feeds[tree];
+  const add = (leaf, weight) => {
+    for (let c = 0; c < width; c += 1) {
+      total[feeds < 0 ? c : feeds] += weight * leafValue(machine, cast, start + tree + leaf, c);
+    }
+  };
+  if (nTests === 0) add(0, 1);
+  const reach = new Float64Array(nTests).fill(1, 0, 1);
+  for (let j = 0; j < nTests; j += 1) {
+    const q = query(machine, z, start + j) / tau;
+    for (let s = 0; s < 2; s += 1) {
+      const child = children[2 * (start + j) + s];
+      const share = reach[j] * sigmoid(s ? q : -q);
+      if (child >= 0) reach[child] = share;
+      else add(~child, share);
     }
   }
-  return values;
 }
 
 /** The soft margins of the whole machine, or null where it takes no sum of its trees. */
@@ -53,11 +65,6 @@ export function softMargins(machine, cast, z, tau) {
   const { output } = machine;
   if (output.aggregate !== "sum") return null;
   const total = Array.from({ length: output.k }, (_, o) => (output.base_first ? output.base[o] : 0));
-  for (let tree = 0; tree < machine.nTrees; tree += 1) {
-    const values = softValues(machine, cast, tree, softTree(machine, z, tree, tau).weights);
-    values.forEach((value, c) => {
-      total[machine.feeds[tree] < 0 ? c : machine.feeds[tree]] += value;
-    });
-  }
+  for (let tree = 0; tree < machine.nTrees; tree += 1) addSoftTree(machine, cast, z, tree, tau, total);
   return finish({ ...output, single: false }, total);
 }
