@@ -19,7 +19,7 @@ from ..machine import CategorySets, Rule
 from ..machine.columns import ZERO
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
     from ..machine import Columns, DecisionMachine
 
@@ -96,6 +96,16 @@ class Cells:
         z = self._column(int(m.selection[test]))
         return np.where(np.isnan(z), m.missing[test] < 0, z <= m.t[test])
 
+    def answers(self, row: Float[np.ndarray, "n"]) -> Int[np.ndarray, "J"]:
+        """h: what every test answers to an input, -1 for left and +1 for right."""
+        own = np.array([int(self.cell(f, row[f])) for f in range(len(self.ends))], np.int64)
+        last = np.array([len(ends) for ends in self.ends], np.int64)
+        at = own[self.feature]
+        left = np.where(at == last[self.feature], self.nan_goes_left, at < self.cut)
+        for j in np.flatnonzero(~self.is_prefix).tolist():
+            left[j] = bool(self.left_bits(j) >> int(at[j]) & 1)
+        return np.where(left, -1, 1).astype(np.int8)
+
     @functools.cache  # noqa: B019  (cells are short-lived)
     def left_bits(self, test: int) -> int:
         """`left` as the bits of one whole number."""
@@ -139,6 +149,10 @@ class Cells:
         if not numbers:
             return float("nan")
         ends = self.ends[feature]
+        if np.all(self.rule[self.tests[feature]] == Rule.MEMBER):
+            category = self._category(feature, numbers)
+            if category is not None:
+                return category
         at = (numbers & -numbers).bit_length() - 1
         if np.isfinite(ends[at]):
             return float(ends[at])
@@ -148,6 +162,12 @@ class Cells:
                 further = float(self.dtype.type(ends[at - 1] + max(1.0, abs(low))))
             return further if np.isfinite(further) else low
         return 0.0 if ends[at] > 0 and low < 0 else float(ends[at])
+
+    def _category(self, feature: int, numbers: int) -> float | None:
+        """The first whole number from 0 on in these cells."""
+        low = np.maximum(np.ceil(self.low(feature)), 0)
+        inside = from_bits(numbers, len(low)) & (low <= self.ends[feature])
+        return float(low[np.argmax(inside)]) if np.any(inside) else None
 
 
 def to_bits(mask: Bool[np.ndarray, "c"]) -> int:

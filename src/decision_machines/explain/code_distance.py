@@ -62,28 +62,22 @@ def code_margin(machine: DecisionMachine, x: Any, target: Any = None) -> CodeMar
     row = one_row(machine, x)
     found = goal(machine, row, target)
     cells = Cells(machine, DOING)
-    distances = [template_distances(machine, cells, row, tree) for tree in range(machine.n_trees)]
+    h = cells.answers(row)
+    distances = [template_distances(machine, h, tree) for tree in range(machine.n_trees)]
     if machine.n_trees <= 1:
         return _one_tree(cells, row, found, distances)
     return CodeMargin(_forest_flips(found, distances), None, None, None, found.before)
 
 
 def template_distances(
-    machine: DecisionMachine, cells: Cells, row: np.ndarray, tree: int
+    machine: DecisionMachine, h: Int[np.ndarray, "J"], tree: int
 ) -> Int[np.ndarray, "L"]:
     """On how many tests of each leaf's template h disagrees: (depth - <b, h>) / 2."""
     tests, leaves = machine.trees.tests(tree), machine.trees.leaves(tree)
-    h = np.array([answers(cells, j, row) for j in range(tests.start, tests.stop)], np.int8)
     children = machine.children[tests].astype(np.int64)
     own = np.where(children >= 0, children - tests.start, children + leaves.start)
-    p = template_product(own, h[None])[0]
+    p = template_product(own, h[None, tests])[0]
     return (machine.structure.leaf_depth[leaves] - p) // 2
-
-
-def answers(cells: Cells, test: int, row: np.ndarray) -> int:
-    """Test's answer to an input."""
-    f = int(cells.feature[test])
-    return -1 if cells.left_bits(test) >> int(cells.cell(f, row[f])) & 1 else 1
 
 
 def _one_tree(cells: Cells, row, found: Goal, distances: list) -> CodeMargin:

@@ -167,7 +167,20 @@ def _oblique(machine: DecisionMachine, j: int, side: int) -> Condition:
 
 def label(columns: Columns, feature: int, code: int):
     """What a category is called, where the model keeps its label; else its code."""
-    labels = columns.categories.get(feature)
-    if labels is None or not 0 <= code < len(labels) or columns.label_hash:
-        return code
-    return labels[code]
+    labels = labels_of(columns, feature)
+    return code if labels is None or not 0 <= code < len(labels) else labels[code]
+
+
+def labels_of(columns: Columns, feature: int) -> tuple | None:
+    """The labels of a feature's categories, by code; None where the model does not keep them."""
+    if columns.label_hash:
+        return None
+    if feature in columns.categories:
+        return columns.categories[feature]
+    if columns.table_categories is None:
+        return None
+    # Labels by the order of categorical columns: theirs, if all of them are looked up somewhere.
+    looked_up = np.unique(columns.feature[columns.rule == Rule.MEMBER]).tolist()
+    if feature not in looked_up or len(looked_up) != len(columns.table_categories):
+        return None
+    return columns.table_categories[looked_up.index(feature)]

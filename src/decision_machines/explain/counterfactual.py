@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..machine.words import number
 from .cells import Cells
-from .conditions import label
+from .conditions import label, labels_of
 from .goals import goal, predicted
 from .moves import moves
 from .nearest_answer import ForestSearch, nearest_in_tree
@@ -80,7 +80,7 @@ class Counterfactual:
     def _said(self, feature: int, value: float) -> str:
         if value != value:
             return "missing"
-        if feature in self.machine.columns.categories:
+        if labels_of(self.machine.columns, feature) is not None:
             return str(label(self.machine.columns, feature, int(value)))
         short = number(value)
         return short if float(short) == value else f"{value!r}"

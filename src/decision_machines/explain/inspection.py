@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from .conditions import labels_of
 from .delta import ROWS_AT_ONCE, Delta, can_delta
 from .goals import coded
 from .moves import feature_number
@@ -162,7 +163,7 @@ def _axes(machine, x, chosen, grid, n_grid, percentiles) -> list[np.ndarray]:
 
 def _axis(machine, column, feature, n_grid, percentiles) -> np.ndarray:
     """The distinct values where they are few, else equal steps between two quantiles."""
-    labels = machine.columns.categories.get(feature)
+    labels = labels_of(machine.columns, feature)
     if labels is not None:
         return np.arange(len(labels), dtype=np.float64)
     values = np.unique(column[~np.isnan(column)]).astype(np.float64)

@@ -126,6 +126,9 @@ class _Check:
                 self.trees.setdefault(c, set()).add(int(m.trees.of_test[j]))
 
     def run(self) -> Monotonicity:
+        X = self._drawn()
+        if X is not None:
+            return self._answer("refuted", 0, X)
         proven, in_each_tree, open_steps = 0, True, 0
         for c, trees in sorted(self.trees.items()):
             pairs = [self._pairs(tree, c) for tree in sorted(trees)]
@@ -147,6 +150,29 @@ class _Check:
             open_steps += not verdict
         return self._answer("unknown" if open_steps else "proven", proven, None, in_each_tree)
 
+    def _drawn(self, n_rows: int = 16, most: int = 512) -> Float[np.ndarray, "2 n"] | None:
+        """Two inputs that refute it among some drawn ones: most that is not so fails at once."""
+        rng = np.random.default_rng(0)
+        cells, f = self.cells, self.f
+        along = np.arange(len(cells.ends[f]))
+        if len(along) > most:
+            along = np.sort(rng.choice(along, most, replace=False))
+        values = np.array([cells.representative(f, 1 << int(c)) for c in along])
+        rows = np.zeros((n_rows, self.machine.n_features))
+        for g in cells.tests:
+            drawn = rng.integers(len(cells.ends[g]) + 1, size=n_rows).tolist()
+            rows[:, g] = [cells.representative(g, 1 << c) for c in drawn]
+        X = np.repeat(rows, len(values), axis=0)
+        X[:, f] = np.tile(values, n_rows)
+        found = margins(self.machine, X)[:, self.output].reshape(n_rows, -1)
+        fall = -np.diff(found, axis=1) if self.direction == "increasing" else np.diff(found, axis=1)
+        at = int(np.argmax(fall)) if fall.size else 0
+        if not fall.size or not fall.flat[at] > self.slack:
+            return None
+        row, step = divmod(at, fall.shape[1])
+        first = row * len(values) + step
+        return X[first : first + 2]
+
     def _answer(self, verdict, proven, X, in_each_tree=False) -> Monotonicity:
         found = None if X is None else margins(self.machine, X)[:, self.output]
         return Monotonicity(
@@ -163,6 +189,8 @@ class _Check:
 
     def _pairs(self, tree: int, c: int):
         """(gain, sets) of leaves on both sides of a step that share inputs, least gain first."""
+        if self.left < 0:
+            return None
         below, above = (
             [
                 (float(self.w[leaf]), {f: bits for f, bits in sets.items() if f != self.f})
@@ -170,7 +198,7 @@ class _Check:
             ]
             for cell in (c, c + 1)
         )
-        self.left -= len(below) * len(above)
+        self.left -= len(below) * len(above) + len(below) + len(above)
         if self.left < 0:
             return None
         found = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..machine import Rule
+from .conditions import labels_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -91,7 +92,7 @@ def is_categorical(cells: Cells, feature: int) -> bool:
 def _cell_moves(cells, feature, x, limits, is_whole, weight, missing_distance):
     low, high = cells.low(feature).astype(float), cells.ends[feature].astype(float)
     categorical = is_categorical(cells, feature)
-    labels = cells.machine.columns.categories.get(feature)
+    labels = labels_of(cells.machine.columns, feature)
     if categorical and labels is not None:
         limits = (max(limits[0], 0), min(limits[1], len(labels) - 1))
     low, high = np.maximum(low, limits[0]), np.minimum(high, limits[1])

@@ -37,6 +37,7 @@ class Reach:
         order = np.argsort(depth, kind="stable")
         self.levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
         self.leaf_start = m.trees.leaf_start[:-1]
+        self.of_test = m.trees.of_test
         self.is_root = np.zeros(m.n_tests, bool)
         has_tests = np.diff(m.trees.test_start) > 0
         self.is_root[m.trees.test_start[:-1][has_tests]] = True
@@ -91,9 +92,9 @@ class Reach:
         tests = np.flatnonzero(straddled)
         if not len(tests):
             return None
-        trees = self.machine.trees.of_test[tests]
-        order = np.lexsort((self.machine.structure.depth[tests], trees))
-        tests, trees = tests[order], trees[order]
+        # Up to the first test that parts the box its way is one, so that test is above, and
+        # numbered before, all others that the tree reaches.
+        trees = self.of_test[tests]
         is_first = np.ones(len(tests), bool)
         is_first[1:] = trees[1:] != trees[:-1]
         tests, trees = tests[is_first], trees[is_first]

@@ -844,7 +844,7 @@ class DecisionMachine(Part):
         >>> dm.figure_one().is_monotone("x[3]")
         Monotonicity(proven: increasing in feature 2)
         >>> dm.figure_one().is_monotone("x[3]", "decreasing")
-        Monotonicity(refuted: decreasing in feature 2; 0 → 6 takes the margin from 5 to 6)
+        Monotonicity(refuted: decreasing in feature 2; 3 → 6 takes the margin from 5 to 6)
         """
         return _room("explain").is_monotone(self, feature, direction, output=output, budget=budget)
 
