@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 N_BEST = 2
 """Recipes that reach the second round."""
-MOST_FOR_SWEEPS = 2 * 10**7
-"""Numbers in X beyond which alternating optimisation is left out: there it gains nothing."""
+LARGE = 2 * 10**7
+"""Numbers in X beyond which the second round is two trees of a recipe, and alternating optimisation
+is left out: there it gains nothing."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,13 @@ class Effort:
     n_sweeps: int = 10
 
     @classmethod
-    def usual(cls, n_rows: int, depth: int) -> Effort:
+    def usual(cls, n_rows: int, n_features: int, depth: int) -> Effort:
         """More trees where they are small, more steps where there are more rows."""
         batch_size = 128 if depth <= 5 else 256
         epoch = n_rows / batch_size
         return cls(
             n_first=max(1, min(3, 128 // 2**depth)),
-            n_second=max(2, min(6, 256 // 2**depth)),
+            n_second=2 if n_rows * n_features > LARGE else max(2, min(6, 1024 // 2**depth)),
             first_steps=int(min(max(10 * epoch, 400), 1200)),
             second_steps=int(min(max((25 if depth <= 5 else 50) * epoch, 700), 4000)),
             batch_size=batch_size,
@@ -177,7 +178,7 @@ class ClassSearch:
         trees, learned = batch.hard()
         trees = with_missing_sides(trees, rows)
         finishes = {"refitted": (trees, leaf_probabilities(trees, learned, rows))}
-        if sweep and rows.X.size <= MOST_FOR_SWEEPS:
+        if sweep and rows.X.size <= LARGE:
             targets = {"swept": rows.y}
             if teacher is not None:
                 targets["swept to the teacher"] = self._said(teacher)
