@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 FROM_ABOVE = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 TOWARDS = (1.0, 10.0, 100.0)
 ROOT_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
-CAP_SHARES = (0.0, 0.01)
+CAP_SHARES = (0.0, 0.01, 0.03)
+N_CAPPED = 4
+"""Rules of a group of trees that are capped."""
+N_SHALLOWER = 3
+"""Shapes of linear leaves tried beside the deepest: room for caps, and for few rows."""
+GOOD_ENOUGH = 1e-6
+"""Share of the variance left on validation at which nothing more is tried."""
 MOST_FOR_SWEEPS = 2**25
 """Leaves × rows beyond which sweeps are left out."""
 
@@ -42,8 +48,6 @@ class RegressionEffort:
     n_second: int = 6
     first_steps: int = 800
     second_steps: int = 2000
-    n_swept: int = 3
-    """Trees that are swept node by node."""
     recipes: tuple[LeafRecipe, ...] = RECIPES
 
     @classmethod
@@ -51,8 +55,8 @@ class RegressionEffort:
         """More steps where there are more rows."""
         epoch = n_rows / BATCH_SIZE
         return cls(
-            first_steps=int(np.clip(30 * epoch, 300, 3000)),
-            second_steps=int(np.clip(80 * epoch, 800, 8000)),
+            first_steps=int(np.clip(40 * epoch, 150, 3000)),
+            second_steps=int(np.clip(100 * epoch, 400, 8000)),
         )
 
 
@@ -109,7 +113,8 @@ class RegressionSearch:
     ) -> None:
         self.rows, self.judged, self.effort, self.seed = rows, judged, effort, seed
         self.depth, self.is_capped = depth, is_capped
-        least = max(depth - 2, min(depth, 1)) if is_capped else depth
+        shallower = N_SHALLOWER if rows.U.shape[1] > 1 else 1
+        least = max(depth - shallower, min(depth, 1))
         self.shapes = [d for d in range(depth, least - 1, -1) if d > 0]
         self.groups: dict[str, list[Judgement]] = {}
         self.is_constant = bool(np.all(rows.y == rows.y[0])) or rows.Z.shape[1] == 0
@@ -131,6 +136,8 @@ class RegressionSearch:
         for depth in self.shapes:
             self._train(depth, recipes, effort.first_steps, f"depth {depth}, ", watch, depth)
         self._grown()
+        if self.best().loss < GOOD_ENOUGH:
+            return
         tried = [(depth, recipe) for depth in self.shapes for recipe in effort.recipes]
         tried.sort(key=lambda pair: self._best_of(f"depth {pair[0]}, {pair[1].name},"))
         for i, (depth, recipe) in enumerate(tried[:2]):
@@ -165,24 +172,35 @@ class RegressionSearch:
         found = [self._score(group) for group in self.groups if group.startswith(prefix)]
         return min(found, default=np.inf)
 
-    def _add(self, prefix: str, tree: RegressionTree, prior: np.ndarray, depth: int) -> None:
-        """The tree's leaves fitted by every rule, and capped in every way that has room."""
-        exits, held = tree.exit_leaves(self.rows.Z), tree.exit_leaves(self.judged.Z)
-        sums = self._sums(exits, self.rows, len(tree.V))
-        made: list[tuple[float, int, RegressionTree, Rule]] = []
-        for rule in self._rules(depth):
-            A = prior if sums is None else self._solve(sums, prior, rule)
-            fitted = tree.with_leaves(A, self.rows)
-            loss = self.judged.loss(fitted.answers_of(held, self.judged))
-            made.append((loss, len(made), fitted, rule))
-            self._keep(prefix, fitted, loss, rule, Cap(), prior)
-            if sums is None:
-                return
-        for _, _, fitted, rule in sorted(made, key=lambda item: item[:2])[:3]:
+    def _add(self, prefix: str, made: list[tuple[RegressionTree, np.ndarray]], depth: int) -> None:
+        """Trees made alike, with their learned functions: fitted by every rule, then capped.
+
+        The rules that serve these trees best on the whole are capped in every way that has room.
+        A group thus always holds all of them: the best tree of many must not stand for itself.
+        """
+        exits = [tree.exit_leaves(self.rows.Z) for tree, _ in made]
+        held = [tree.exit_leaves(self.judged.Z) for tree, _ in made]
+        sums = [self._sums(e, self.rows, len(t.V)) for e, (t, _) in zip(exits, made, strict=True)]
+        fits: list[tuple[float, int, Rule, list[RegressionTree]]] = []
+        for rule in self._rules(depth) if sums[0] is not None else [Rule()]:
+            trees = [
+                tree.with_leaves(prior if own is None else _solve(own, prior, rule), self.rows)
+                for (tree, prior), own in zip(made, sums, strict=True)
+            ]
+            losses = [self._loss(tree, e) for tree, e in zip(trees, held, strict=True)]
+            fits.append((float(np.mean(losses)), len(fits), rule, trees))
+            for tree, loss, (_, prior) in zip(trees, losses, made, strict=True):
+                self._keep(prefix, tree, loss, rule, Cap(), prior)
+        for _, _, rule, trees in sorted(fits, key=lambda fit: fit[:2])[:N_CAPPED]:
             for cap in self._caps(depth):
-                capped = self._capped(fitted, cap, self.rows)
-                loss = self.judged.loss(capped.answers_of(held, self.judged))
-                self._keep(prefix, capped, loss, rule, cap, prior)
+                for tree, e, (_, prior) in zip(trees, held, made, strict=True):
+                    capped = self._capped(tree, cap, self.rows)
+                    self._keep(prefix, capped, self._loss(capped, e), rule, cap, prior)
+
+    def _loss(self, tree: RegressionTree, exits: np.ndarray) -> float:
+        """On validation, where rows exit at these leaves."""
+        loss = self.judged.loss(tree.answers_of(exits, self.judged))
+        return loss if np.isfinite(loss) else np.inf
 
     def _keep(
         self,
@@ -194,7 +212,6 @@ class RegressionSearch:
         prior: np.ndarray,
     ) -> None:
         group = f"{prefix}, {rule}, {cap}"
-        loss = loss if np.isfinite(loss) else np.inf
         found = Judgement(tree, group, loss, rule, cap, prior)
         self.groups.setdefault(group, []).append(found)
 
@@ -224,18 +241,11 @@ class RegressionSearch:
             own = np.ones(len(rows), bool)
         return LeafSums.of(rows.U[own], rows.y[own], rows.weight[own], exits[own], n_leaves)
 
-    def _solve(self, sums: LeafSums, prior: np.ndarray, rule: Rule) -> np.ndarray:
-        if not rule.ridge:
-            return prior
-        if rule.name == "towards the learned":
-            return ridge_towards(sums, prior, rule.ridge)
-        return from_root(sums, root_function(sums, rule.root_ridge), rule.ridge)
-
     def _functions(
         self, tree: RegressionTree, prior: np.ndarray, rule: Rule, rows: Rows
     ) -> np.ndarray:
         sums = self._sums(tree.exit_leaves(rows.Z), rows, len(tree.V))
-        return prior if sums is None else self._solve(sums, prior, rule)
+        return prior if sums is None else _solve(sums, prior, rule)
 
     def _capped(self, tree: RegressionTree, cap: Cap, rows: Rows) -> RegressionTree:
         if not (cap.low or cap.high):
@@ -252,7 +262,7 @@ class RegressionSearch:
         prior = np.zeros((1, p, q))
         prior[0, -1] = np.average(rows.y, axis=0, weights=rows.weight)
         tree = RegressionTree.of_tests(*nothing, prior, rows)
-        self._add("one leaf", tree, prior, 0)
+        self._add("one leaf", [(tree, prior)], 0)
 
     def _train(
         self,
@@ -265,11 +275,14 @@ class RegressionSearch:
     ) -> None:
         seed = 1000 * self.seed + 10 * number
         learned = descend(self.rows, depth, recipes, n_steps=n_steps, seed=seed, watch=watch)
+        made: dict[str, list[tuple[RegressionTree, np.ndarray]]] = {}
         for W, t, slope, A, recipe in zip(
             learned.W, learned.t, learned.slope, learned.A, recipes, strict=True
         ):
             tree = RegressionTree.of_tests(W, t, np.full(len(t), slope), A, self.rows)
-            self._add(f"{prefix}{recipe.name}", tree, A, depth)
+            made.setdefault(recipe.name, []).append((tree, A))
+        for name, trees in made.items():
+            self._add(f"{prefix}{name}", trees, depth)
 
     def _grown(self) -> None:
         """CART's trees, their leaves fitted anew: candidates themselves, and starts for sweeps."""
@@ -293,31 +306,32 @@ class RegressionSearch:
             A = np.zeros((2**depth, rows.U.shape[1], rows.y.shape[1]))
             tree = RegressionTree.of_tests(W, t, np.full(len(t), 10.0), A, rows)
             A = self._functions(tree, A, Rule("from above", 1.0), rows)
-            self._add(f"depth {depth}, grown", tree, A, depth)
+            self._add(f"depth {depth}, grown", [(tree, A)], depth)
 
     def _sweep(self) -> None:
-        """The best trees and the grown ones, swept; their leaves drawn to what they were."""
-        ranked = sorted(
-            (found for group in self.groups.values() for found in group if len(found.tree.t)),
-            key=lambda found: found.loss,
-        )
-        chosen: dict[int, Judgement] = {}
-        for found in ranked:
-            if len(chosen) == self.effort.n_swept:
-                break
-            chosen.setdefault(id(found.prior), found)
-        for depth in self.shapes:
-            grown = [f for f in ranked if f.group.startswith(f"depth {depth}, grown")]
-            for found in grown[:1]:
-                chosen.setdefault(id(found.prior), found)
-        for found in chosen.values():
-            tree = found.tree
-            if len(tree.V) * len(self.rows) > MOST_FOR_SWEEPS:
-                continue
-            bare = tree.with_leaves(tree.A, self.rows)
-            ridge = max(found.rule.ridge, 1.0)
-            swept = alternate_regression(bare, self.rows, tree.A, ridge=ridge)
-            self._add(f"swept {found.group}", swept, swept.A, tree.n_levels)
+        """The trees of the best group of each origin, swept; leaves drawn to what they were."""
+        ranked = sorted((g for g in self.groups if not g.startswith("one leaf")), key=self._score)
+        grown = [group for group in ranked if "grown" in group][:1]
+        for group in dict.fromkeys([*ranked[:1], *grown]):
+            made = []
+            for found in self.groups[group]:
+                tree = found.tree
+                if len(tree.V) * len(self.rows) > MOST_FOR_SWEEPS:
+                    return
+                bare = tree.with_leaves(tree.A, self.rows)
+                ridge = max(found.rule.ridge, 1.0)
+                swept = alternate_regression(bare, self.rows, tree.A, ridge=ridge)
+                made.append((swept, swept.A))
+            self._add(f"swept {group}", made, made[0][0].n_levels)
+
+
+def _solve(sums: LeafSums, prior: np.ndarray, rule: Rule) -> np.ndarray:
+    """The functions of the leaves by this rule."""
+    if not rule.ridge:
+        return prior
+    if rule.name == "towards the learned":
+        return ridge_towards(sums, prior, rule.ridge)
+    return from_root(sums, root_function(sums, rule.root_ridge), rule.ridge)
 
 
 def _completed(start, depth: int) -> tuple[np.ndarray, np.ndarray]:

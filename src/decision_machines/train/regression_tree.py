@@ -238,15 +238,15 @@ class _Nodes:
     def leaf(self, i: int) -> int:
         """A leaf, behind a test for each of its caps; a missing term goes past them."""
         tree, units = self.tree, self.units
-        low, high = (
-            float(units.centre[0] + units.spread[0] * v) for v in (tree.low[i], tree.high[i])
-        )
+        low, high = float(tree.low[i]), float(tree.high[i])
+        if units.spread[0] > 0:
+            low, high = (float(units.centre[0] + units.spread[0] * cap) for cap in (low, high))
+        else:
+            low, high = -np.inf, np.inf
         direction = np.zeros(self.n_columns)
         direction[self.term_column] = self.coefficient[i, :, 0]
         base = float(self.intercept[i, 0])
         slope = 10.0 / max(high - low, 1e-300) if np.isfinite(high - low) else 1.0
-        if units.spread[0] == 0:
-            low, high = -np.inf, np.inf
         upper = lower = None
         if np.isfinite(high):
             upper = self.test(direction, high - base, -1, slope)

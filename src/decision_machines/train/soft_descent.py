@@ -1,0 +1,130 @@
+"""Soft oblique trees trained to answer softly: averages of leaves by the weights over them.
+
+Their tests start steep enough to tell rows apart at once and grow steeper in the second half of the
+training, so that the tree is nearly hard at the end: its soft answer is the better one, its hard
+answer is near.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from .complete import CompleteTrees, train_complete
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from .watch import Watch
+
+BATCH_SIZE = 256
+LEAST = 1e-7
+"""Added to probabilities under a logarithm."""
+GROW = (0.5, 0.9)
+"""Between these shares of the steps tests grow steeper."""
+MOST_AT_ONCE = 2**24
+"""Weights over leaves that may stand in memory while trees are asked."""
+
+
+@dataclass(frozen=True)
+class SoftRecipe:
+    """How long tests' weights are at the start, how they are held, how steep they end."""
+
+    name: str
+    lr: float = 0.05
+    decay: float = 0.1
+    length: float = 3.0
+    slope: float = 4.0
+
+
+RECIPES = (
+    SoftRecipe("light decay", decay=0.05),
+    SoftRecipe("decay", decay=0.15),
+    SoftRecipe("fast, decay", lr=0.1, decay=0.1),
+    SoftRecipe("strong decay", decay=0.5, length=1.0),
+)
+"""Measured in docs/decisions/0009-linear-leaves-and-soft-trees.md."""
+
+
+@dataclass
+class SoftTrees:
+    """R soft trees; leaves hold logits of classes, or numbers."""
+
+    trees: CompleteTrees
+    V: Float[Tensor, "R L k"]
+    beta: Float[Tensor, "R"]
+    recipes: list[SoftRecipe]
+    is_classifier: bool
+
+    @classmethod
+    def start(
+        cls,
+        n_features: int,
+        n_values: int,
+        depth: int,
+        recipes: Sequence[SoftRecipe],
+        *,
+        is_classifier: bool,
+        seed: int,
+    ) -> SoftTrees:
+        """Trees as they are before training."""
+        R = len(recipes)
+        trees = CompleteTrees(n_features, depth, R, scale=[r.length for r in recipes], seed=seed)
+        made = torch.Generator().manual_seed(seed + 1)
+        V = 0.1 * torch.randn(R, trees.n_leaves, n_values, generator=made)
+        beta = torch.tensor([recipe.slope for recipe in recipes])
+        return cls(trees, V.requires_grad_(), beta, list(recipes), is_classifier)
+
+    def values(self) -> Float[Tensor, "R L k"]:
+        """What the leaves answer: probabilities, or numbers."""
+        return self.V.softmax(-1) if self.is_classifier else self.V
+
+    def train(
+        self,
+        Z: Float[Tensor, "m n"],
+        target: Float[Tensor, "k m"],
+        weight: Float[Tensor, "m"],
+        *,
+        n_steps: int,
+        seed: int,
+        watch: Watch | None = None,
+    ) -> None:
+        """Least log-loss, or squared error, over the rows; classes are one-hot in `target`."""
+        target = target.contiguous()
+
+        def loss(p: Tensor, rows) -> Tensor:
+            answer = torch.bmm(self.values().transpose(1, 2), p)
+            if self.is_classifier:
+                lost = -(answer.add(LEAST).log() * target[:, rows]).sum(1)
+            else:
+                lost = (answer - target[:, rows]).square().sum(1)
+            return (lost * weight[rows]).mean(1)
+
+        train_complete(
+            self.trees,
+            Z,
+            loss,
+            [self.V],
+            n_steps=n_steps,
+            batch_size=BATCH_SIZE,
+            lr=[recipe.lr for recipe in self.recipes],
+            slopes=(1.0, [recipe.slope for recipe in self.recipes]),
+            grow=GROW,
+            decay=[recipe.decay for recipe in self.recipes],
+            seed=seed,
+            watch=watch,
+        )
+
+    @torch.no_grad()
+    def answers(self, Z: Float[Tensor, "m n"]) -> Float[np.ndarray, "R k m"]:
+        """The soft answer of every tree."""
+        values = self.values().transpose(1, 2)
+        size = max(1, MOST_AT_ONCE // (2 * self.V.shape[0] * self.V.shape[1]))
+        parts = [torch.bmm(values, self.trees.weights(z, self.beta)) for z in Z.split(size)]
+        return torch.cat(parts, -1).double().numpy()
