@@ -111,6 +111,45 @@ def _many(machine):
     return np.stack([rng.choice(pool, 3000) for pool in pools], axis=1)
 
 
+def reachable_values(machine, feature, x):
+    """(value, distance) of every value that a search may move a feature to, by its meaning."""
+    columns, dtype = machine.columns, machine.columns.dtype
+    up, down = dtype.type(np.inf), dtype.type(-np.inf)
+    own = [c for c in np.unique(machine.selection).tolist() if columns.feature[c] == feature]
+    if np.isnan(x) or not own:
+        return [(x, 0.0)]
+    if all(columns.rule[c] == dm.Rule.MEMBER for c in own):
+        whole = [float(k) for k in (*range(-2, 15), 2**31, 2**32)]
+        return [(x, 0.0)] + [(k, 1.0) for k in whole if k != x]
+    edges = values_of(machine, feature, missing=False, infinite=False)
+    near = [float(np.nextafter(dtype.type(v), end)) for v in edges for end in (up, down)]
+    found = [v for v in (*edges, *near) if np.isfinite(v) and v != x]
+    return [(x, 0.0)] + [(v, abs(v - x)) for v in sorted(set(found))]
+
+
+@settings(max_examples=60)
+@given(
+    machines(max_trees=1, min_trees=1, max_leaves=6, n_features=3, rules=True, n_outputs=1),
+    st.sampled_from(["linf", "count"]),
+    st.integers(0, 1000),
+)
+def test_columns_of_every_rule_are_searched_exactly(machine, metric, seed):
+    x = a_row(machine, seed)
+    pools = [reachable_values(machine, f, x[f]) for f in range(3)]
+    grids = np.meshgrid(*([v for v, _ in pool] for pool in pools), indexing="ij")
+    rows = np.stack([g.reshape(-1) for g in grids], axis=1)
+    grids = np.meshgrid(*([d for _, d in pool] for pool in pools), indexing="ij")
+    change = np.stack([g.reshape(-1) for g in grids], axis=1)
+    differs = machine.predict(rows) != machine.predict(x[None])[0]
+    found = machine.counterfactual(x, metric=metric)
+    assert bool(found) == bool(differs.any())
+    if found:
+        far, count = change[differs].max(axis=1), np.count_nonzero(change[differs], axis=1)
+        at = np.lexsort((count, far) if metric == "linf" else (far, count))[0]
+        assert found.distance == far[at]
+        assert found.n_changed == count[at]
+
+
 def test_integers_and_ranges_are_kept():
     machine = dm.figure_one()
     found = machine.counterfactual([2, 1, 2, 2], fixed=["x[1]"], integers=["x[3]"])

@@ -106,6 +106,23 @@ def test_labels_of_categories_are_in_the_words():
     ]
 
 
+def test_labels_that_only_a_table_gives_are_in_the_words():
+    import pandas as pd
+    from lightgbm import LGBMRegressor
+
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["red", "green", "blue"], 300)
+    table = pd.DataFrame({"size": rng.standard_normal(300), "colour": pd.Categorical(labels)})
+    model = LGBMRegressor(
+        n_estimators=2, num_leaves=3, min_data_per_group=1, cat_smooth=1, verbose=-1, n_jobs=1
+    ).fit(table, (labels == "red").astype(float))
+    machine = dm.convert(model)
+    assert "colour in {red}" in str(machine.rules())
+    found = machine.counterfactual(table[labels == "red"].iloc[:1])
+    assert "colour: red → " in str(found)
+    assert found.exact
+
+
 def test_an_oblique_rule_writes_its_weights():
     import scipy.sparse as sp
 
