@@ -6,7 +6,8 @@ published, with fixed test rows; Letter 10 500 / 4 500 / 5 000 in UCI's order, S
 and MNIST 70, 80 and 80 % of their training rows (another division for each seed), Segment and
 Connect4 20 % test and then 20 % validation, Connect4 one-hot. Ours: `oblique_tree`, one rule for
 all sets, nothing set by hand. CART: scikit-learn's tree of at most the same depth, its depth and
-leaf size (on the largest sets the leaf size alone) chosen on the same validation rows. Published: mean and deviation of the paper.
+leaf size (on the largest sets the leaf size alone) chosen on the same validation rows. Published:
+mean and deviation of the paper.
 
     python benchmarks/training_oblique.py --data DATA --tables TABLES --resume FILE [--only Letter]
 """

@@ -159,7 +159,7 @@ def _classify(
         modes = ["zero", "answer"] if missing == "auto" else [missing]
     if not (weight > 0).any() or len(np.unique(y[weight > 0])) < 2 or depth == 0:
         return _one_leaf(y, weight, n_classes, X.shape[1])
-    effort = Effort.usual(*X.shape, depth) if effort is None else effort
+    effort = Effort.usual(len(X), X.shape[1], depth) if effort is None else effort
     searches = []
     with Watch("oblique tree", total=effort.total * len(modes), show=show) as watch:
         for mode in modes:
