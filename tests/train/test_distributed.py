@@ -1,7 +1,10 @@
 """Two processes train as one does, up to the order in which sums are added."""
 
+import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,27 +14,16 @@ import decision_machines as dm
 from decision_machines.train import distributed
 from decision_machines.train.descent import Setting
 
-SCRIPT = """
-import faulthandler, os, sys
-faulthandler.dump_traceback_later(300, exit=True)  # two processes that wait for one another
-sys.path.insert(0, {folder!r})
-from test_distributed import results
-import numpy as np
-found = results()
-np.savez({out!r} + os.environ["RANK"] + ".npz", **found)
-"""
-
-
-def rows():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 4, (101, 4))
-    return X, X @ [1.0, 2, 0, 1] + rng.standard_normal(101), rng.uniform(0.5, 2, 101)
+LONGEST = 600
+"""Seconds after which two processes are taken to wait for one another."""
 
 
 def results():
     """What tuning gives for numbers with weights, and for a ranking in groups."""
     torch.set_num_threads(1)
-    X, y, w = rows()
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 4, (101, 4))
+    y, w = X @ [1.0, 2, 0, 1] + rng.standard_normal(101), rng.uniform(0.5, 2, 101)
     options = {"settings": [Setting(0.3)], "epochs": 2, "batch_size": 16, "show": False}
     numbers = dm.tune(dm.figure_one(), X, y, sample_weight=w, **options)
     ranked = np.clip(np.round(y / 4), 0, 4)
@@ -45,21 +37,34 @@ def results():
     return found
 
 
+def start(rank, port, folder):
+    """This file as a process of two, in the environment that torchrun gives its processes."""
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "test"}
+    told |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}
+    env = os.environ | {name: str(value) for name, value in told.items()}
+    out = folder / f"{rank}.npz"
+    return subprocess.Popen([sys.executable, __file__, str(out)], env=env, stderr=subprocess.PIPE)
+
+
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
-def test_two_processes_of_torchrun_give_what_one_does(tmp_path):
-    script = tmp_path / "script.py"
-    out = str(tmp_path / "found")
-    script.write_text(SCRIPT.format(folder=str(__file__).rsplit("/", 1)[0], out=out))
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
-    done = subprocess.run([*run, str(script)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-4000:]
+def test_two_processes_give_what_one_does(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    both = [start(rank, port, tmp_path) for rank in (0, 1)]
     alone = results()
-    two = [np.load(f"{out}{rank}.npz") for rank in (0, 1)]
+    try:
+        for process in both:
+            said = process.communicate(timeout=LONGEST)[1].decode()
+            assert process.returncode == 0, said[-4000:]
+    finally:
+        for process in both:
+            process.kill()
+    two = [np.load(tmp_path / f"{rank}.npz") for rank in (0, 1)]
     for name, value in alone.items():
         assert np.array_equal(two[0][name], two[1][name]), name
         assert np.allclose(two[0][name], value, rtol=1e-6, atol=1e-9), name
-    start = dm.figure_one()
-    assert not np.array_equal(alone["numbers V"], start.V)
+    assert not np.array_equal(alone["numbers leaves.V"], dm.figure_one().V)
 
 
 def test_shares_of_a_batch_are_all_of_it_and_groups_stay_whole(monkeypatch):
@@ -78,3 +83,9 @@ def test_shares_of_a_batch_are_all_of_it_and_groups_stay_whole(monkeypatch):
                 for row in part.tolist():
                     owners[int(ids[row - 20])].add(rank)
             assert all(len(found) == 1 for found in owners.values())
+
+
+if __name__ == "__main__":
+    found = results()
+    assert torch.distributed.get_world_size() == 2
+    np.savez(Path(sys.argv[1]), **found)

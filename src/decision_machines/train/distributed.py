@@ -8,6 +8,7 @@ one process up to the order in which sums are added.
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import TYPE_CHECKING
 
@@ -18,19 +19,21 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def start() -> bool:
+def join() -> None:
     """Join the processes that `torchrun` started, over gloo, unless that has been done.
 
-    Gives whether this call did it: then the caller ends it, by `stop`.
+    Once for the whole process: a second group at the same address could meet what the first one
+    left there.
     """
     if not dist.is_available() or dist.is_initialized() or "TORCHELASTIC_RUN_ID" not in os.environ:
-        return False
+        return
     dist.init_process_group("gloo")
-    return True
+    atexit.register(_leave)
 
 
-def stop() -> None:
-    dist.destroy_process_group()
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def n_processes() -> int:

@@ -144,7 +144,8 @@ def tune(
     learn = _check_learn(learn)
     settings = _check_settings(settings)
     _check_machine(machine)
-    with _threads(n_threads), _processes():
+    distributed.join()
+    with _threads(n_threads):
         wanted = "lambdarank" if objective is None and group is not None else objective
         goal = objective_for(machine, wanted)
         train, valid, held_out = read_parts(
@@ -391,13 +392,3 @@ def _threads(n_threads: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(was)
-
-
-@contextmanager
-def _processes() -> Iterator[None]:
-    started = distributed.start()
-    try:
-        yield
-    finally:
-        if started:
-            distributed.stop()
