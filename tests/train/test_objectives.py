@@ -24,6 +24,7 @@ from decision_machines.train.descent import judge, row_losses
 from decision_machines.train.objectives import NAMES, objective_for
 from decision_machines.train.ranking import group_ids, lambda_loss, one_minus_ndcg
 from decision_machines.train.rows import Rows
+from decision_machines.train.source_objectives import trained_for
 
 RNG = np.random.default_rng(0)
 RATE = RNG.gamma(2.0, 1.0, 40)
@@ -97,7 +98,8 @@ def test_leaves_of_probabilities_are_trained_for_the_brier_score():
 
     machine, X, y = library(DecisionTreeClassifier(max_depth=3, random_state=0), "two")
     objective = objective_for(machine)
-    assert objective.name == "brier" and objective.on_simplex
+    assert objective.name == "brier"
+    assert objective.on_simplex
     p = machine.predict_proba(X)
     found = float(objective.loss(columns(p), torch.from_numpy(objective.encode(y))).mean())
     assert found == pytest.approx(2 * brier_score_loss(y, p[:, 1]))
@@ -127,6 +129,41 @@ def test_links_without_classes_say_what_is_trained_for():
             margin = torch.from_numpy(machine.margin(X)).double()
             found = float(objective.loss(margin, torch.from_numpy(objective.encode(y))).mean())
             assert found == pytest.approx(mean_squared_error(y, model.predict(X)), rel=1e-5)
+
+
+def test_rates_without_a_link_are_the_margin_itself():
+    found = mean_loss(dm.figure_one(), "poisson", RATE, TARGET)
+    assert 2 * found == pytest.approx(mean_poisson_deviance(TARGET, RATE))
+
+
+def test_a_model_says_what_it_was_trained_for():
+    import catboost
+    import lightgbm
+    import xgboost
+    from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+
+    X, y = np.nan_to_num(data("number")[0]), data("number")[1]
+    small = {"n_estimators": 2, "n_jobs": 1}
+    lgb, xgb = lightgbm.LGBMRegressor, xgboost.XGBRegressor
+    cat = {"iterations": 2, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    cases = [
+        (lgb(objective="quantile", alpha=0.8, verbose=-1, **small), "quantile:0.8"),
+        (lgb(objective="mae", verbose=-1, **small), "absolute"),
+        (lgb(verbose=-1, **small), None),
+        (xgb(objective="reg:quantileerror", quantile_alpha=0.7, **small), "quantile:0.7"),
+        (xgb(objective="reg:tweedie", tweedie_variance_power=1.3, **small), "tweedie:1.3"),
+        (xgb(**small), None),
+        (catboost.CatBoostRegressor(loss_function="Quantile:alpha=0.2", **cat), "quantile:0.2"),
+        (catboost.CatBoostRegressor(**cat), None),
+        (HistGradientBoostingRegressor(loss="gamma", max_iter=2), "gamma"),
+        (GradientBoostingRegressor(loss="absolute_error", n_estimators=2), "absolute"),
+        (GradientBoostingRegressor(n_estimators=2), None),
+    ]
+    for model, expected in cases:
+        assert trained_for(model.fit(X, y)) == expected, model
+    booster = cases[3][0].get_booster()
+    assert trained_for(booster) == "quantile:0.7"
+    assert trained_for(dm.figure_one()) is None
 
 
 def test_a_function_of_the_user_gets_flat_tensors_and_gives_rows_or_a_mean():

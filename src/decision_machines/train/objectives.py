@@ -151,6 +151,7 @@ RANKING = ("lambdarank",)
 NAMES = (*NUMBERS, *(name for name in CLASSES if name not in NUMBERS), *RANKING)
 LOG_ODDS = ("sigmoid", "expit", "xgboost_sigmoid")
 SOFTMAX = ("softmax", "xgboost_softmax", "catboost_softmax", "lightgbm_softmax")
+SMALLEST_RATE = 1e-9
 RATES = ("exp", "xgboost_exp", "xgboost_rounded_exp", "catboost_exp", "lightgbm_exp")
 
 
@@ -239,6 +240,9 @@ def _through(machine: DecisionMachine, loss: Loss, kind: str) -> Loss:
         link, divisor = link.removeprefix("averaged "), params.pop(0)
     if link in LOG_ODDS:
         divisor /= params[0] if params else 1.0
+    elif kind in ("count", "positive") and link not in RATES:
+        # The margin is the rate itself, as in a tree grown for Poisson deviance.
+        return lambda margin, y: loss((margin / divisor).clamp(min=SMALLEST_RATE).log(), y)
     elif kind == "any" and link not in ("identity", "catboost_mean_and_variance"):
         # Errors are counted in the answer's own unit, as where the answer is a square.
         apply = link_named(link)

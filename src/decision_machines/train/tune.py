@@ -18,6 +18,7 @@ from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
 from .rows import on_features, read_parts
 from .search import Search
+from .source_objectives import trained_for
 from .subject import SOURCE, Choice, Subject
 from .tuned import Report, Start, Tuned
 from .watch import Watch
@@ -87,10 +88,11 @@ def tune(
         What is ranked together: an id for each row, or sizes of groups that follow one another.
         The objective is then "lambdarank" unless another is named.
     objective
-        None follows the machine's link: "logistic", "softmax", "poisson" …, "squared" where there
-        is none, "brier" where leaves hold probabilities. Or a name, see `objectives.NAMES`, such as
-        "absolute", "huber:2", "quantile:0.9", "gamma", "tweedie:1.5"; or a function of (margin, y),
-        torch tensors, that gives a loss for each row or their mean.
+        None asks the model; of a machine it follows the link: "logistic", "softmax", "poisson" …,
+        "squared" where there is none, "brier" where leaves hold probabilities. (A machine cannot
+        tell an absolute error or a quantile from a squared error: name those.) Or a name, see
+        `objectives.NAMES`, such as "absolute", "huber:2", "quantile:0.9", "gamma", "tweedie:1.5";
+        or a function of (margin, y), torch tensors, that gives a loss for each row or their mean.
     learn
         What is trained, of "t", "slope", "V" and "S": with "S" tests become oblique.
     settings
@@ -135,6 +137,8 @@ def tune(
     >>> tuned.report.soft < tuned.report.source and tuned.report.hard <= tuned.report.source
     True
     """
+    if objective is None:
+        objective = trained_for(machine) if group is None else "lambdarank"
     if not isinstance(machine, DecisionMachine):
         from ..read import convert
 
@@ -146,8 +150,7 @@ def tune(
     _check_machine(machine)
     distributed.join()
     with _threads(n_threads):
-        wanted = "lambdarank" if objective is None and group is not None else objective
-        goal = objective_for(machine, wanted)
+        goal = objective_for(machine, objective)
         train, valid, held_out = read_parts(
             machine, goal, X, y, sample_weight, group, validation, seed
         )
