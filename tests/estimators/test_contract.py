@@ -19,12 +19,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @parametrize_with_checks(
     [
-        DecisionMachineClassifier(n_iterations=20),
-        DecisionMachineRegressor(n_iterations=20),
+        DecisionMachineClassifier(n_iterations=5),
+        DecisionMachineRegressor(n_iterations=5),
         DecisionMachineClassifier(n_trees=4, n_iterations=5),
-        DecisionMachineRegressor(n_trees=20, n_iterations=0, learning_rate=0.3),
-        NonGreedyTreeClassifier(n_epochs=8),
-        NonGreedyTreeRegressor(n_epochs=8),
+        DecisionMachineRegressor(n_trees=8, n_iterations=0, learning_rate=0.5),
+        NonGreedyTreeClassifier(n_epochs=2, n_restarts=1),
+        NonGreedyTreeRegressor(n_epochs=2, n_restarts=1),
         TemplateCodeClassifier(n_trees=3),
         TemplateCodeClassifier(GaussianNB(), coding="tree", decoding="logical", n_trees=3),
     ]

@@ -22,7 +22,7 @@ def slanted(m=400, seed=0):
 def test_one_oblique_test_is_learned_from_a_greedy_start():
     X, y = slanted()
     X_new, y_new = slanted(seed=1)
-    tree = NonGreedyTreeClassifier(max_leaves=2).fit(X, y)
+    tree = NonGreedyTreeClassifier(max_leaves=2, n_epochs=15).fit(X, y)
     cart = DecisionTreeClassifier(max_leaf_nodes=2, random_state=0).fit(X, y)
     assert tree.machine_.n_leaves == 2
     assert tree.score(X_new, y_new) > cart.score(X_new, y_new) + 0.15
@@ -30,14 +30,17 @@ def test_one_oblique_test_is_learned_from_a_greedy_start():
 
 def test_the_bound_falls():
     X, y = slanted()
-    curve = [row["bound"] for row in NonGreedyTreeClassifier(max_leaves=4).fit(X, y).history_]
+    curve = [
+        row["bound"]
+        for row in NonGreedyTreeClassifier(max_leaves=4, n_epochs=15).fit(X, y).history_
+    ]
     assert curve[-1] < 0.9 * curve[0]
 
 
 def test_digits_are_told_apart_better_than_by_cart():
     X, y = load_digits(return_X_y=True)
     new = np.arange(len(X)) % 4 == 0
-    tree = NonGreedyTreeClassifier(max_leaves=16, n_epochs=15).fit(X[~new], y[~new])
+    tree = NonGreedyTreeClassifier(max_leaves=16, n_epochs=8).fit(X[~new], y[~new])
     cart = DecisionTreeClassifier(max_leaf_nodes=16, random_state=0).fit(X[~new], y[~new])
     assert tree.score(X[new], y[new]) > cart.score(X[new], y[new]) + 0.03
 

@@ -137,7 +137,7 @@ def _oblique(
         "show": estimator.verbose,
     }
     if estimator.n_iterations is not None:
-        options["effort"] = _effort(estimator, len(rows), n_classes)
+        options["effort"] = _effort(estimator, n_classes)
     if not is_many:
         found = oblique_tree(rows.X, rows.y, validation=_given(held), **options)
         return _renamed(found, place, n, labels) if labels else found
@@ -159,19 +159,21 @@ def _renamed(found: Fit, place: list[tuple[int, int]], n: int, labels: dict[int,
     return replace(found, machine=machine, soft=machine.soften("soft_tree", slope=slope))
 
 
-def _effort(estimator: Any, n_rows: int, n_classes: int | None) -> Any:
-    """As usual, but for so many steps of training."""
+def _effort(estimator: Any, n_classes: int | None) -> Any:
+    """A few trees of each recipe, for so many steps of training."""
     steps = {
+        "n_first": 2,
+        "n_second": 3,
         "first_steps": max(1, estimator.n_iterations // 3),
         "second_steps": max(1, estimator.n_iterations),
     }
     if n_classes is None:
         from ..train.regression_search import RegressionEffort
 
-        return replace(RegressionEffort.usual(n_rows, estimator.leaves == "linear"), **steps)
+        return RegressionEffort(**steps)
     from ..train.class_search import Effort
 
-    return replace(Effort.usual(n_rows, _depth(estimator)), **steps)
+    return Effort(**steps)
 
 
 def _depth(estimator: Any) -> int:

@@ -22,7 +22,10 @@ CONSTRAINTS: dict[str, tuple] = {
     "leaves": (OneOf(("constant", "linear")),),
     "soft": (Flag(),),
     "min_samples_leaf": (Whole(1),),
-    "learning_rate": (NOTHING, Number(0.0, 1.0, beyond=True, below=False),),
+    "learning_rate": (
+        NOTHING,
+        Number(0.0, 1.0, beyond=True, below=False),
+    ),
     "n_iterations": (NOTHING, Whole(0)),
     "early_stopping": (Flag(),),
     "patience": (Whole(1),),

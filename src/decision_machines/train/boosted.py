@@ -17,7 +17,7 @@ import numpy as np
 
 from ..machine import Columns, DecisionMachine, Output, Trees, direct_sum
 from .axis_rows import read_rows
-from .axis_search import Limits, Searches, Setting
+from .axis_search import MOST_OUTPUTS, Limits, Searches, Setting, principal
 from .ranks import Ranks
 from .watch import Fit, Watch
 
@@ -289,6 +289,8 @@ class _Boosting:
 
     def _tree(self, X, goal: _Goal, w, F, ranks: Ranks, i: int):
         target, weight, hessian = goal.asks(F, w)
+        if target.shape[1] > MOST_OUTPUTS:
+            target = principal(target)
         rows = read_rows(X, target, weight, None)
         searches = Searches(rows, ranks, [self.setting], replace(self.limits, seed=self._seed(i)))
         for _ in searches.grow():
