@@ -427,6 +427,17 @@ def test_oblique_weights_are_learned_where_they_are_asked_for():
     assert again.report.soft <= again.report.source
 
 
+def test_oblique_tests_take_up_no_column_with_missing_values():
+    source, (X, y), valid, _ = smooth()
+    X = X.copy()
+    X[::3, 2] = np.nan
+    found = quick(source, X, y, validation=valid, learn=("S", "t", "slope", "V"))
+    reads = source.S.toarray() != 0
+    now = found.soft.selection.S.detach().numpy() != 0
+    assert now.sum() > reads.sum()
+    assert np.array_equal(now[:, 2], reads[:, 2])
+
+
 def test_a_loss_of_the_user_is_trained_for():
     source, train, valid, (X, y) = smooth()
 

@@ -14,13 +14,14 @@ import torch
 from ..errors import InputError, UnsupportedModelError
 from ..machine import DecisionMachine
 from . import checkpoints, distributed
+from .changes import result
 from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
-from .rows import on_features, read_parts
+from .rows import read_parts
 from .search import Search
 from .source_objectives import trained_for
-from .subject import SOURCE, Choice, Subject
-from .tuned import Report, Start, Tuned
+from .subject import Subject
+from .tuned import Tuned
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def tune(
             if state is not None:
                 watch.history = search.load_state_dict(state)
             search.run(watch)
-        chosen = _result(search, subject, search.soft, search.hard, watch, held_out, begin)
+        chosen = result(search, subject, search.soft, search.hard, watch, held_out, begin)
         if again is None or watch.interrupted:
             return chosen
         with Watch("training again on all rows", show=show) as second:
@@ -192,40 +193,8 @@ def tune(
             soft, hard = search.refit(other, second)
         if second.interrupted:
             return replace(chosen, report=replace(chosen.report, interrupted=True))
-        found = _result(search, other, soft, hard, second, held_out, begin)
+        found = result(search, other, soft, hard, second, held_out, begin)
         return _checked_refit(search, chosen, found)
-
-
-def _result(
-    search: Search,
-    subject: Subject,
-    soft: Choice,
-    hard: Choice,
-    watch: Watch,
-    held_out: np.ndarray | None,
-    begin: float,
-) -> Tuned:
-    """The machines of the choices, and the report."""
-    net, machine = subject.soft_machine(soft), subject.hard_machine(hard)
-    settings = subject.settings
-    report = Report(
-        objective=subject.objective.name,
-        n_train=len(search.subject.rows),
-        n_validation=len(search.valid),
-        source=search.source.mean,
-        soft=soft.loss,
-        hard=hard.loss,
-        chosen_soft=soft.words(settings),
-        chosen_hard=hard.words(settings),
-        trials=search.trials,
-        start=_start(subject, soft),
-        n_tests=machine.n_tests,
-        **_changes(subject, machine, net, soft, settings[max(hard.setting, 0)].alpha),
-        interrupted=watch.interrupted,
-        seconds=time.perf_counter() - begin,
-        validation_rows=held_out,
-    )
-    return Tuned(machine, net, report, watch.history)
 
 
 def _checked_refit(search: Search, chosen: Tuned, found: Tuned) -> Tuned:
@@ -241,52 +210,6 @@ def _checked_refit(search: Search, chosen: Tuned, found: Tuned) -> Tuned:
         found.history,
         chosen,
     )
-
-
-def _changes(
-    subject: Subject, machine: DecisionMachine, net: Any, soft: Choice, alpha: float
-) -> dict[str, Any]:
-    source = subject.machine
-    t, was = (np.nan_to_num(m.t.astype(np.float64)) for m in (machine, source))
-    moved = np.abs(t - was) / subject.widths.width(alpha)
-    spread = float(np.std(source.V)) if source.V.size else 0.0
-    factor = 1.0
-    if soft.setting != SOURCE and source.n_tests:
-        begun = np.log(subject.widths.slope(subject.settings[soft.setting].alpha))
-        now = (net.log_slope - net.log_tau).detach().numpy()
-        factor = float(np.exp(np.median(now - begun)))
-    return {
-        "thresholds_moved": int(np.count_nonzero(moved)),
-        "median_move": float(np.median(moved[moved > 0])) if np.any(moved > 0) else 0.0,
-        "value_change": float(np.sqrt(np.mean((machine.V / spread - source.V / spread) ** 2)))
-        if spread
-        else 0.0,
-        "slope_factor": factor,
-    }
-
-
-def _start(subject: Subject, soft: Choice) -> Start | None:
-    """How far the softened source is from the source on training rows, and the bound of it."""
-    machine = subject.machine
-    rows = subject.rows.x[:ROWS_OF_THE_BOUND]
-    if machine.linear is not None or not machine.n_trees:
-        return None
-    alpha = subject.settings[max(soft.setting, 0)].alpha
-    net = subject.soften(alpha)
-    with torch.no_grad():
-        margin, weights = net._margin(rows, True)
-    assert weights is not None
-    plain = on_features(machine)
-    exits = torch.from_numpy(plain.apply(rows.numpy()).astype(np.int64))
-    exits = exits + torch.from_numpy(machine.trees.leaf_start[:-1])
-    V = np.asarray(machine.V, np.float64)
-    starts = machine.trees.leaf_start[:-1]
-    spread = np.maximum.reduceat(V, starts) - np.minimum.reduceat(V, starts)
-    lost = (1 - weights.gather(1, exits)).clamp(min=0.0)
-    factor = abs(machine.output.scale / machine.output.divisor)
-    bound = lost.double() @ torch.from_numpy(spread.max(1)) * factor
-    gap = (margin - torch.from_numpy(plain.margin(rows.numpy()).astype(np.float64))).abs()
-    return Start(alpha, float(bound.max()), float(gap.max()), float(gap.mean()))
 
 
 # -- checks ---------------------------------------------------------------------------------------

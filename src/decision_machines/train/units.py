@@ -72,7 +72,9 @@ def units_of(
     if net.selection.kind != "fixed":
         z = np.asarray(machine.columns.read(x), np.float64)
         per_column = torch.from_numpy(1 / _spreads(z)).to(dtype)
-        found["selection.S"] = w[:, None] * per_column[None, :]
+        # A test that took up a column with missing values would be missing wherever that is.
+        is_whole = torch.from_numpy(~np.isnan(z).any(0)) | (net.selection.S.detach() != 0)
+        found["selection.S"] = w[:, None] * per_column[None, :] * is_whole
     if machine.linear is not None:
         per_feature = torch.from_numpy(1 / _spreads(np.asarray(x, np.float64))).to(dtype)
         found["leaves.intercept"] = found["leaves.V"]
