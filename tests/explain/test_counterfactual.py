@@ -60,12 +60,6 @@ def a_row(machine, seed):
 )
 def test_the_nearest_other_answer_is_the_nearest_of_all_inputs(machine, metric, fixed, seed):
     machine = classifying(machine)
-    if machine.n_outputs == 2:
-        machine = replace(machine.mask([]), output=replace(machine.output))
-        if machine.n_trees > 1:
-            with pytest.raises(dm.UnsupportedModelError):
-                machine.counterfactual(np.zeros(3))
-            return
     x = a_row(machine, seed)
     scale = np.array([1.0, 2.0, 0.25])
     before = machine.predict(x[None])[0]
@@ -214,6 +208,25 @@ def test_counterfactuals_of_fitted_models_change_their_own_predictions(model):
             -1, 1, (2000, X.shape[1])
         )
         assert np.all(model.predict(ball) == model.predict(X[i : i + 1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"aggregate": "max"}, "the max of its trees"), ({"link": "onnx"}, "cannot bound")],
+)
+def test_forests_that_cannot_be_bounded_are_refused_with_the_reason(change, reason):
+    machine = make_machine([3, 3], np.random.default_rng(0), rules=False, plain_output=True)
+    machine = replace(machine, output=replace(machine.output, **change))
+    with pytest.raises(dm.DecisionMachinesError, match=reason):
+        machine.counterfactual([0.0, 0.0, 0.0])
+
+
+def test_several_targets_change_where_any_of_them_does():
+    X, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X, np.stack([y, y > 1], 1))
+    found = dm.convert(model).counterfactual(X[60])
+    assert np.any(model.predict(found.row[None]) != model.predict(X[60:61]))
+    assert found.exact
 
 
 def test_a_target_class_is_reached():

@@ -16,7 +16,7 @@ from ..errors import InputError, UnsupportedModelError
 from ..machine.words import number
 from .bounds import margins
 from .cells import Cells
-from .goals import leaf_sums
+from .goal_functions import leaf_sums
 from .moves import feature_number, is_categorical
 from .regions import regions, some_input
 
