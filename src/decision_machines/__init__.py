@@ -107,7 +107,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
-        if error.name != library:
+        if (error.name or "").split(".")[0] != library:
             raise
         raise MissingLibraryError(
             f"looking up {name}",

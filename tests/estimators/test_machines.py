@@ -336,3 +336,10 @@ def test_an_array_is_no_substitute_for_a_table_with_text():
         model.predict(np.zeros((3, 3)))
     with pytest.raises(InputError, match="encode text"):
         DecisionMachineClassifier().fit(table.to_numpy(), y)
+
+
+def test_warm_start_may_be_asked_for_after_a_cold_one():
+    X, y = squares(60)
+    model = DecisionMachineClassifier(3, max_leaves=4, n_iterations=0).fit(X, y)
+    model.set_params(warm_start=True, n_trees=4).fit(X, y)
+    assert model.score(X, y) > 0.6

@@ -101,7 +101,7 @@ def train(
     try:
         from ..estimators import DecisionMachineClassifier, DecisionMachineRegressor
     except ModuleNotFoundError as error:
-        if error.name != "sklearn":
+        if (error.name or "").split(".")[0] != "sklearn":
             raise
         raise MissingLibraryError(
             "training a tree",

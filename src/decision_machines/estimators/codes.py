@@ -74,6 +74,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     estimators_
         The learner of each different column, and `column_` the (learner, sign) of every column.
     classes_, n_features_in_
+        As in scikit-learn.
 
     Examples
     --------

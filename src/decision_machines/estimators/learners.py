@@ -91,7 +91,7 @@ def _boosted(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int
 
 def _start(estimator: Any, rows: Rows, n_classes: int | None) -> DecisionMachine | None:
     """The boosted trees to go on from, where `warm_start` asks for it and they fit."""
-    if not estimator.warm_start or not hasattr(estimator, "learned_"):
+    if not estimator.warm_start or getattr(estimator, "learned_", None) is None:
         return None
     before = estimator.learned_.machine
     k = 1 if n_classes == 2 else n_classes or rows.y.reshape(len(rows), -1).shape[1]
