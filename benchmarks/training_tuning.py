@@ -169,7 +169,7 @@ def cell(data: Path, name: str, library: str, seed: int, **options) -> dict:
             row[f"{column} R2"] = 1 - loss / float(np.var(test[1]))
     report = tuned.report
     row |= {"chosen soft": report.chosen_soft, "chosen hard": report.chosen_hard}
-    row |= {"validation": [report.source, report.soft, report.hard]}
+    row |= {"validation": [report.source, report.soft, report.hard], "leads": report.leads}
     return row
 
 

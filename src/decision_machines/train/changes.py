@@ -40,6 +40,7 @@ def result(
         source=search.source.mean,
         soft=soft.loss,
         hard=hard.loss,
+        leads=(search.best_soft.lead, search.best_hard.lead),
         chosen_soft=soft.words(settings),
         chosen_hard=hard.words(settings),
         trials=search.trials,

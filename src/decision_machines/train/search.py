@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from .rows import Rows
     from .watch import Watch
 
-SOFT_LEAD, HARD_LEAD = 1.0, 2.0
-"""A choice takes the source's place if it leads by so many standard errors: the best of many
-candidates leads a little by chance alone. Hard candidates lie close to the source, soft ones do
-not."""
+SOFT_LEAD, HARD_LEAD = 1.0, 3.0
+"""A choice takes the source's place if it leads by so many standard errors: the best of eighty
+candidates leads by two or three by chance alone. Hard candidates lie close to the source, so that
+chance could decide among them; soft ones do not."""
 RACE, BEHIND = 3, 0.03
 """After so many epochs a setting ends whose soft answers are so far, as a share of the source's
 loss, behind the best; not one that sharpens, which is there for its hard answers."""

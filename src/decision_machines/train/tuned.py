@@ -47,6 +47,9 @@ class Report:
     soft: float
     hard: float
     """Of what was chosen, before any refit: never above the source's."""
+    leads: tuple[float, float]
+    """How far the best soft and the best hard candidate were below the source, in standard errors;
+    with too small a lead the source is chosen."""
     chosen_soft: str
     chosen_hard: str
     trials: list[Trial]
