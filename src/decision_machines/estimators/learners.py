@@ -55,7 +55,7 @@ def _searched(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: in
         n_classes=n_classes,
         max_leaves=estimator.max_leaves,
         max_depth=estimator.max_depth,
-        min_samples_leaf=estimator.min_samples_leaf,
+        min_samples_leaf=estimator.min_samples_leaf or 1,
         sample_weight=rows.w,
         validation=_given(held),
         seed=seed,
@@ -73,7 +73,7 @@ def _boosted(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int
         rows.X,
         rows.y,
         n_classes=n_classes,
-        n_trees=estimator.n_trees - (0 if start is None else start.n_trees),
+        n_trees=estimator.n_trees - (0 if start is None else _rounds(start)),
         max_leaves=estimator.max_leaves,
         max_depth=estimator.max_depth,
         min_samples_leaf=estimator.min_samples_leaf,
@@ -97,9 +97,15 @@ def _start(estimator: Any, rows: Rows, n_classes: int | None) -> DecisionMachine
     k = 1 if n_classes == 2 else n_classes or rows.y.reshape(len(rows), -1).shape[1]
     fits = before.source == "boosted trees" and before.n_outputs == k
     fits = fits and before.n_features == rows.X.shape[1] and not estimator.labels_
-    if not fits or before.n_trees >= estimator.n_trees:
+    if not fits or _rounds(before) >= estimator.n_trees:
         return None
     return before
+
+
+def _rounds(machine: DecisionMachine) -> int:
+    """Rounds of boosting: narrow trees come one for each output."""
+    is_narrow = machine.is_narrow and machine.n_outputs > 1
+    return machine.n_trees // (machine.n_outputs if is_narrow else 1)
 
 
 def _oblique(

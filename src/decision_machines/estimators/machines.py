@@ -21,7 +21,7 @@ CONSTRAINTS: dict[str, tuple] = {
     "oblique": (Flag(),),
     "leaves": (OneOf(("constant", "linear")),),
     "soft": (Flag(),),
-    "min_samples_leaf": (Whole(1),),
+    "min_samples_leaf": (NOTHING, Whole(1)),
     "learning_rate": (
         NOTHING,
         Number(0.0, 1.0, beyond=True, below=False),
@@ -151,10 +151,11 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     Parameters
     ----------
     n_trees
-        How many trees, at most.
+        How many trees, at most; boosted, three classes and more have so many trees each.
     max_leaves, max_depth, min_samples_leaf
         Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.
-        Equal rows count once in `min_samples_leaf`.
+        Equal rows count once in `min_samples_leaf`; by default it is 1 for a tree alone, and 20
+        (or a twentieth of the rows) for boosted ones.
     oblique
         Whether a test weighs all features.
     leaves
@@ -163,8 +164,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         Whether to predict with the soft machine, `soft_` (extra `torch`): oblique trees as they
         were trained, others fine-tuned end to end by `tune`, which makes `machine_` better too.
     learning_rate, early_stopping, patience
-        Of boosting: the part of each tree that counts (0.1, and 0.3 for three classes and more,
-        who share each tree); whether rows held out decide how many trees
+        Of boosting: the part of each tree that counts; whether rows held out decide how many trees
         there are; how many that help no more end it.
     n_iterations
         Moves of each search, or steps of an oblique tree's training: more take longer and find
@@ -222,8 +222,8 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         oblique=False,
         leaves="constant",
         soft=False,
-        min_samples_leaf=1,
-        learning_rate=None,
+        min_samples_leaf=None,
+        learning_rate=0.1,
         n_iterations=None,
         early_stopping=True,
         patience=20,
@@ -306,8 +306,8 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         oblique=False,
         leaves="constant",
         soft=False,
-        min_samples_leaf=1,
-        learning_rate=None,
+        min_samples_leaf=None,
+        learning_rate=0.1,
         n_iterations=None,
         early_stopping=True,
         patience=20,
