@@ -276,7 +276,7 @@ void code_members(const Coding& coding, int64_t column, const T* x, int64_t n, v
     for (int side = 0; side < 2; ++side) {
         if (!planes[side]) continue;
         const Code by_answer[3] = {static_cast<Code>(c.code0),
-                                   static_cast<Code>(side ? c.n : 0), static_cast<Code>(c.code1)};
+                                   static_cast<Code>(side ? c.nan : 0), static_cast<Code>(c.code1)};
         for (int64_t i = 0; i < n; ++i)
             planes[side][i] = by_answer[member(coding, column, x[i]) + 1];
     }
@@ -315,8 +315,8 @@ void code_column(const Coding& coding, int64_t column, const T* given, int64_t n
     }
     if (low) c.width == 1 ? put<uint8_t>(at, leading, n, low) : put<uint16_t>(at, leading, n, low);
     if (high)
-        c.width == 1 ? put_high<uint8_t>(at, leading, x, c.n, n, high)
-                     : put_high<uint16_t>(at, leading, x, c.n, n, high);
+        c.width == 1 ? put_high<uint8_t>(at, leading, x, c.nan, n, high)
+                     : put_high<uint16_t>(at, leading, x, c.nan, n, high);
 }
 
 // x has room for kCodeRows values.
@@ -361,7 +361,7 @@ void code_one(const Coding& coding, const T* given, uint16_t* codes) {
             code = rank_one(coding, c, x);
         }
         if (c.low >= 0) codes[c.low_number] = static_cast<uint16_t>(code);
-        if (c.high >= 0) codes[c.high_number] = static_cast<uint16_t>(is_nan ? c.n : code);
+        if (c.high >= 0) codes[c.high_number] = static_cast<uint16_t>(is_nan ? c.nan : code);
     }
 }
 

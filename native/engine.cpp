@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <mutex>
-#include <new>
 #include <thread>
 
-#include "few.hpp"
+#include "values.hpp"
+#include "workspace.hpp"
 
 namespace dm {
 namespace {
@@ -18,35 +16,7 @@ namespace {
 constexpr int64_t kCodesInTile = int64_t{1} << 20;  // bytes; should stay in the second-level cache
 constexpr int64_t kMostTileRows = 4096;
 
-struct FreeDeleter {
-    void operator()(void* p) const { std::free(p); }
-};
-
-// Memory aligned to cache lines, zeroed once; grows, never shrinks.
-class Buffer {
-public:
-    void reserve(int64_t bytes) {
-        bytes = (bytes + 127) / 64 * 64;
-        if (bytes <= size_) return;
-        data_.reset(std::aligned_alloc(64, static_cast<size_t>(bytes)));
-        if (!data_) throw std::bad_alloc();
-        std::memset(data_.get(), 0, static_cast<size_t>(bytes));
-        size_ = bytes;
-    }
-    template <typename T = uint8_t>
-    T* as() const { return static_cast<T*>(data_.get()); }
-
-private:
-    std::unique_ptr<void, FreeDeleter> data_;
-    int64_t size_ = 0;
-};
-
 }  // namespace
-
-class Workspace {
-public:
-    Buffer codes, row_codes, slots, labels, top_labels, ends, sums, raw, z;
-};
 
 Engine::Engine(Plan given) : plan(std::move(given)) {
     int64_t widest = 1;
@@ -145,49 +115,6 @@ void spread(const Source& source, const Kernels& kernels, double missing_value, 
         }
 }
 
-// The leaf's linear function of x, or its constant where an x is NaN.
-template <typename T>
-double linear_value(const Plan& plan, int64_t leaf, int64_t width, int64_t output,
-                    const double* x, int64_t stride, const std::vector<int32_t>& feature_at) {
-    T total = static_cast<T>(plan.intercept[leaf * width + output]);
-    for (int64_t i = plan.linear_start[leaf]; i < plan.linear_start[leaf + 1]; ++i) {
-        const T value = static_cast<T>(x[feature_at[plan.linear_feature[i]] * stride]);
-        if (value != value) return static_cast<T>(plan.linear_constant[leaf * width + output]);
-        const T term = static_cast<T>(plan.coefficient[i * width + output]) * value;
-        total = total + term;
-    }
-    return static_cast<double>(total);
-}
-
-template <typename Sum>
-void include(Aggregate aggregate, Sum value, Sum& sum) {
-    if (aggregate == Aggregate::sum)
-        sum += value;
-    else if (aggregate == Aggregate::min)
-        sum = sum < value || sum != sum ? sum : value;
-    else
-        sum = sum > value || sum != sum ? sum : value;
-}
-
-template <typename Sum>
-Sum first_sum(const Plan& plan, int64_t output) {
-    if (plan.aggregate != Aggregate::sum && plan.n_trees)
-        return plan.aggregate == Aggregate::min ? std::numeric_limits<Sum>::infinity()
-                                                : -std::numeric_limits<Sum>::infinity();
-    if (plan.aggregate == Aggregate::sum && plan.base_first)
-        return Sum(0) + static_cast<Sum>(plan.base[output]);
-    return Sum(0);
-}
-
-template <typename Sum>
-Sum last_sum(const Plan& plan, int64_t output, Sum sum) {
-    if (plan.divisor != 1.0) sum = sum / static_cast<Sum>(plan.divisor);
-    if (plan.scale != 1.0) sum = sum * static_cast<Sum>(plan.scale);
-    if (!(plan.aggregate == Aggregate::sum && plan.base_first))
-        sum = sum + static_cast<Sum>(plan.base[output]);
-    return sum;
-}
-
 uint32_t label_at(const void* labels, int bytes, int64_t i) {
     if (bytes == 1) return static_cast<const uint8_t*>(labels)[i];
     if (bytes == 2) return static_cast<const uint16_t*>(labels)[i];
@@ -217,7 +144,7 @@ template <typename Sum>
 void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
                   int32_t* leaves) const {
     const Kernels& kernels = *plan.kernels;
-    if ((n < kFewRows && plan.has_nodes()) || plan.raw_only)
+    if ((n < kFewRows && plan.has_nodes()) || plan.raw_only || plan.row.is_made)
         return few(source, row, n, own, margins, leaves);
     const int64_t rows = (n + kBlockRows - 1) / kBlockRows * kBlockRows;
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
@@ -225,7 +152,6 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
 
     // Sparse rows, and the features of linear functions, are spread out first.
     std::vector<Feature> spread_out;
-    const Feature* features = source.features.data();
     bool integers_single = source.integers_single;
     double missing_value = plan.missing_value;
     if (source.is_sparse) {
@@ -236,15 +162,15 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
         for (int64_t i = 0; i < n_used; ++i)
             spread_out[plan.used_features[i]] = {own.raw.as<char>() + (i * rows - row) * item, item,
                                                  plan.single ? Dtype::f32 : Dtype::f64};
-        features = spread_out.data();
         missing_value = NAN;
     }
+    auto feature_of = [&](int64_t f) { return source.is_sparse ? spread_out[f] : source.feature(f); };
     if (has_linear) {
         own.z.reserve(n_used * rows * 8);
         double* x = own.z.as<double>();
         std::vector<float> one(static_cast<size_t>(plan.single ? rows : 0));
         for (int64_t i = 0; i < n_used; ++i) {
-            const Feature& feature = features[plan.used_features[i]];
+            const Feature feature = feature_of(plan.used_features[i]);
             if (plan.single) {
                 kernels.load(feature, row, n, integers_single, true, missing_value, one.data());
                 std::copy(one.begin(), one.begin() + n, x + i * rows);
@@ -279,7 +205,7 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                 const Column& column = section.columns[c];
                 if (loaded != column.feature) {
                     loaded = column.feature;
-                    const Feature& feature = features[loaded];
+                    const Feature feature = feature_of(loaded);
                     single = plan.single || feature.dtype == Dtype::f32;
                     kernels.load(feature, row + start, m, integers_single, single, missing_value, x);
                 }
@@ -452,136 +378,6 @@ void Engine::spread_sparse(const Source& source, int64_t row, int64_t n, int64_t
     else
         source.indptr32 ? with(source.indices64, source.indptr32)
                         : with(source.indices64, source.indptr64);
-}
-
-template <typename Sum>
-void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
-                 int32_t* leaves) const {
-    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
-    own.z.reserve((n_used + 2 * plan.n_columns) * 8);
-    own.ends.reserve(2 * plan.n_trees * 4);
-    double* x = own.z.as<double>();
-    uint32_t* found = own.ends.as<uint32_t>();
-    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
-    // A float32 x has the same codes by keys rounded down to float32.
-    const bool is_single = source.is_uniform && source.features.size() &&
-                           source.features[0].dtype == Dtype::f32;
-    for (int64_t r = row; r < row + n; ++r) {
-        few_features(source, r, own, x);
-        if (plan.raw_only)
-            few_raw(x, x + n_used, found);
-        else
-            few_coded(x, plan.single || is_single, x + n_used, own, found);
-        if (leaves) std::copy(found, found + plan.n_trees, leaves + r * plan.n_trees);
-        if (!margins) continue;
-        Sum* out = margins + r * plan.n_outputs;
-        for (int64_t output = 0; output < plan.n_outputs; ++output)
-            out[output] = first_sum<Sum>(plan, output);
-        const Sum* V = static_cast<const Sum*>(plan.V);
-        if (plan.linear_start.empty() && plan.aggregate == Aggregate::sum &&
-            plan.n_outputs == 1) {
-            Sum total = out[0];  // in a register: each addition waits for the one before
-            for (int64_t i = 0; i < plan.n_trees; ++i) total += V[plan.raw_start[i] + i + found[i]];
-            out[0] = total;
-        } else {
-            for (int64_t i = 0; i < plan.n_trees; ++i) {
-                const Tree& tree = plan.trees[i];
-                const int64_t leaf = tree.first_leaf + found[i];
-                for (int64_t output = 0; output < width; ++output) {
-                    Sum value;
-                    if (plan.linear_start.empty())
-                        value = V[leaf * width + output];
-                    else if (plan.linear_single)
-                        value = static_cast<Sum>(
-                            linear_value<float>(plan, leaf, width, output, x, 1, feature_at_));
-                    else
-                        value = static_cast<Sum>(
-                            linear_value<double>(plan, leaf, width, output, x, 1, feature_at_));
-                    include(plan.aggregate, value, out[plan.narrow ? tree.feeds : output]);
-                }
-            }
-        }
-        for (int64_t output = 0; output < plan.n_outputs; ++output)
-            out[output] = last_sum(plan, output, out[output]);
-    }
-}
-
-void Engine::few_coded(const double* x, bool single, double* z, Workspace& own,
-                       uint32_t* found) const {
-    for (const Section& section : plan.sections) {
-        own.codes.reserve(2 * section.n_planes);
-        const int64_t n = static_cast<int64_t>(section.columns.size());
-        if (single)
-            for (int64_t c = 0; c < n; ++c)
-                reinterpret_cast<float*>(z)[c] =
-                    static_cast<float>(x[feature_at_[section.columns[c].feature]]);
-        else
-            for (int64_t c = 0; c < n; ++c) z[c] = x[feature_at_[section.columns[c].feature]];
-        plan.kernels->code_row(coding_of(section), z, single, own.codes.as<uint16_t>());
-        const int64_t* start = plan.node_start.data() + section.first;
-        const int64_t n_trees = section.last - section.first;
-        uint32_t* rows = found + plan.n_trees;
-        if (plan.wide_nodes.empty())
-            plan.kernels->walks.few(plan.nodes.data(), start, n_trees, own.codes.as<uint16_t>(),
-                                    rows, found + section.first);
-        else
-            plan.kernels->wide_walks.few(plan.wide_nodes.data(), start, n_trees,
-                                         own.codes.as<uint16_t>(), rows, found + section.first);
-    }
-}
-
-void Engine::few_raw(const double* x, double* z, uint32_t* found) const {
-    for (const int32_t c : plan.raw_columns) {
-        const double value = few_column(plan, c, x[feature_at_[plan.feature[c]]]);
-        // NaN fails every test; -inf passes every one.
-        z[2 * c] = value;
-        z[2 * c + 1] = value == value ? value : -std::numeric_limits<double>::infinity();
-    }
-    for (int64_t tree = 0; tree < plan.n_trees; ++tree) {
-        const RawNode* nodes = plan.raw.data() + plan.raw_start[tree];
-        int32_t at = plan.raw_start[tree] == plan.raw_start[tree + 1] ? -1 : 0;
-        while (at >= 0) at = z[nodes[at].z] <= nodes[at].t ? nodes[at].left : nodes[at].right;
-        found[tree] = static_cast<uint32_t>(~at);
-    }
-}
-
-void Engine::few_features(const Source& source, int64_t row, Workspace& own, double* x) const {
-    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
-    const Kernels& kernels = *plan.kernels;
-    if (source.is_sparse) {
-        own.raw.reserve(n_used * 8);
-        spread_sparse(source, row, 1, 1, own.raw.as());
-        for (int64_t i = 0; i < n_used; ++i)
-            x[i] = plan.single ? static_cast<double>(own.raw.as<float>()[i]) : own.raw.as<double>()[i];
-        return;
-    }
-    if (n_used && source.is_uniform && plan.missing_value != plan.missing_value &&
-        (source.features[0].dtype == Dtype::f32 ||
-         (source.features[0].dtype == Dtype::f64 && !plan.single))) {
-        const bool is_single = source.features[0].dtype == Dtype::f32;
-        for (int64_t i = 0; i < n_used; ++i) {
-            const Feature& feature = source.features[plan.used_features[i]];
-            const char* at = feature.data + row * feature.stride;
-            if (is_single) {
-                float value;
-                std::memcpy(&value, at, 4);
-                x[i] = value;
-            } else {
-                std::memcpy(x + i, at, 8);
-            }
-        }
-        return;
-    }
-    for (int64_t i = 0; i < n_used; ++i) {
-        const Feature& feature = source.features[plan.used_features[i]];
-        if (plan.single) {
-            float value;
-            kernels.load(feature, row, 1, source.integers_single, true, plan.missing_value, &value);
-            x[i] = value;
-        } else {
-            kernels.load(feature, row, 1, source.integers_single, false, plan.missing_value, x + i);
-        }
-    }
 }
 
 }  // namespace dm

@@ -10,11 +10,13 @@
 
 namespace dm {
 
-// Rows as the caller holds them: by features, or compressed sparse rows.
+// Rows as the caller holds them: one array, an array for each feature, or compressed sparse rows.
 struct Source {
     int64_t n_rows = 0;
-    std::vector<Feature> features;  // (n_features,), unless sparse
-    bool is_uniform = false;        // all of one dtype
+    bool is_array = false;
+    Feature first{};                // feature 0 of the array, and the bytes from one to the next
+    int64_t next = 0;
+    std::vector<Feature> features;  // (n_features,), unless an array or sparse
     bool integers_single = false;   // integers pass through float32
     bool is_sparse = false;
     Feature entries{};              // the stored values
@@ -22,6 +24,10 @@ struct Source {
     const int64_t* indices64 = nullptr;
     const int32_t* indptr32 = nullptr;
     const int64_t* indptr64 = nullptr;
+    Feature feature(int64_t i) const {
+        return is_array ? Feature{first.data + i * next, first.stride, first.dtype}
+                        : features[static_cast<size_t>(i)];
+    }
 };
 
 class Workspace;
@@ -54,9 +60,14 @@ private:
     void deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
                     Workspace& own, bool wants_margins, int32_t* leaves) const;
     Coding coding_of(const Section& section) const;
-    void few_coded(const double* x, bool single, double* z, Workspace& own, uint32_t* found) const;
+    // The used features of one row; whether they are floats.
+    bool few_features(const Source& source, int64_t row, void* x) const;
+    RowPacks few_packs(const void* x, bool single, uint8_t* codes) const;
+    // Exit leaves of all trees for one row; z is a buffer of values by column.
+    void few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const;
     void few_raw(const double* x, double* z, uint32_t* found) const;
-    void few_features(const Source& source, int64_t row, Workspace& own, double* x) const;
+    template <typename Sum>
+    void few_values(const double* x, bool is_plain, const uint32_t* found, Sum* out) const;
     void spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
                        void* out) const;
     std::unique_ptr<Workspace> take() const;

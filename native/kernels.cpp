@@ -22,6 +22,7 @@ namespace dm::DM_TARGET {
 #include "accumulate.hpp"
 #include "coding.hpp"
 #include "deep.hpp"
+#include "pack.hpp"
 #include "select.hpp"
 
 namespace {
@@ -48,6 +49,17 @@ extern const Kernels kernels = {
     {deep<WalkNode>, add_ends<WalkNode, float>, add_ends<WalkNode, double>, few<WalkNode>},
     {deep<WideNode>, add_ends<WideNode, float>, add_ends<WideNode, double>, few<WideNode>},
     code_row,
+#if defined(DM_HAS_PACKS)
+    code_bytes,
+    packs,
+    pack_sum<float>,
+    pack_sum<double>,
+#else
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+#endif
     add<float>,
     add<double>,
 };

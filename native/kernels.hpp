@@ -35,8 +35,9 @@ struct Column {
     uint32_t n;           // thresholds; the largest code
     int64_t keys;         // where its search tree of 2^levels keys starts in keys32
     int64_t keys64;       // where its thresholds start in sorted32 and keys64
-    int64_t low, high;    // planes where NaN has the lowest / highest code, in bytes to a row; or -1
+    int64_t low, high;    // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
     int32_t low_number, high_number;  // the same planes, counted
+    uint32_t nan;           // NaN's code in the high plane
     uint32_t code0, code1;  // of z = 0 and z = 1
     int64_t set, set_size;  // members: answers by category (see Coding::answers)
     int8_t outside;
@@ -100,6 +101,48 @@ struct RawNode {
     int32_t left, right;  // a test of the tree >= 0, or ~leaf
 };
 
+// Tests of one or more trees of up to 64 tests together, numbered from left to right within their
+// tree. One row is a register of codes, one to a byte.
+constexpr int64_t kPackTests = 64;
+constexpr int64_t kMostPackPlanes = 256;
+struct alignas(64) Pack {
+    uint8_t plane[kPackTests], code[kPackTests];   // right where the plane's code is above
+    uint8_t left[kPackTests], right[kPackTests];   // the child's test; the test itself for a leaf
+};
+
+// Where a tree stands in its pack. Test j has leaf j - first to its left, j + 1 - first to its right.
+struct PackTree {
+    uint32_t values;  // of leaf j: values + j, over all leaves of the machine
+    uint8_t root, first;
+    bool ends_pack;  // it is the last tree of its pack
+};
+
+// How one row is coded in bytes: ranks by search trees of 16 keys to a node, level after level.
+struct RowColumn {
+    uint32_t column;  // of the section
+    uint32_t x;       // the feature's place among the used ones
+    uint32_t keys;    // where its top node starts in RowCoding::keys, in floats
+    uint8_t levels;
+    uint8_t n_planes;     // for each of low and high: 255 thresholds to a plane
+    int16_t low, high;    // their first planes, or -1
+};
+struct RowCoding {
+    const RowColumn* columns;
+    const float* keys;  // thresholds rounded down; each level after the one above it
+    const uint32_t* level_sizes;  // nodes to a level, kMostRowLevels for each column
+};
+constexpr int kMostRowLevels = 4;
+
+// A row's codes, and the packs that they go through.
+struct RowPacks {
+    const Pack* packs;
+    const PackTree* trees;
+    int64_t n_trees;
+    const uint8_t* codes;
+    int64_t n_planes;
+    int doublings;
+};
+
 // Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
 constexpr int64_t kFirstTest = 2;
 
@@ -149,6 +192,14 @@ struct Kernels {
     Walks<WideNode> wide_walks;
     // 16-bit codes of one row; x by column, float where `single`.
     void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
+    // One row by packs; null where the target has no permute of bytes.
+    void (*code_bytes)(const Coding& coding, const RowCoding& row, const void* x, bool single,
+                       uint8_t* codes);
+    // Exit leaves of all trees.
+    void (*packs)(const RowPacks& packs, uint32_t* found);
+    // The sum of the values of all trees' exit leaves, from `sum` on, tree after tree.
+    float (*pack_sum32)(const RowPacks& packs, const float* values, float sum);
+    double (*pack_sum64)(const RowPacks& packs, const double* values, double sum);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
     void (*add32)(const void* labels, int label_bytes, int64_t n, const float* values,
                   int64_t n_labels, Aggregate aggregate, float* sum);

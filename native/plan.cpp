@@ -7,6 +7,8 @@
 #include <queue>
 #include <utility>
 
+#include "pack_plan.hpp"
+
 namespace dm {
 namespace {
 
@@ -37,10 +39,6 @@ float round_down(double t) {
                : found;
 }
 
-struct Coded {  // a test after coding
-    uint16_t plane, code;
-};
-
 // Distinct thresholds of the columns that trees first..last read, and the tests' ranks.
 Section make_section(const Machine& m, int64_t first, int64_t last,
                      std::vector<Coded>& coded, const std::vector<int64_t>& set_of) {
@@ -59,11 +57,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
     for (int64_t c = 0; c < m.n_columns; ++c) {
         if (start[c] == start[c + 1]) continue;
         keys.clear();
-        bool has_low = false, has_high = false;
-        for (int64_t i = start[c]; i < start[c + 1]; ++i) {
-            keys.push_back(m.t[order[i]]);
-            (m.missing[order[i]] < 0 ? has_low : has_high) = true;
-        }
+        for (int64_t i = start[c]; i < start[c + 1]; ++i) keys.push_back(m.t[order[i]]);
         std::sort(keys.begin(), keys.end());
         keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
         Column column{};
@@ -77,8 +71,20 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         };
         column.code0 = rank(0.0);
         column.code1 = rank(1.0);
-        // NaN never reaches the tests of such a column: one plane serves both.
-        if (column.rule == Rule::nan_as_zero) has_low = true, has_high = false;
+        // NaN goes left where its code is at most the test's. Often one code does for all tests:
+        // the least, the greatest, or that of 0 where the source reads NaN as 0. If not, it takes
+        // two planes. With nan_as_zero NaN never reaches the tests, and any code does.
+        uint32_t least = 0, most = column.n;
+        for (int64_t i = start[c]; i < start[c + 1] && column.rule != Rule::nan_as_zero; ++i) {
+            const uint32_t code = rank(m.t[order[i]]);
+            if (m.missing[order[i]] < 0)
+                most = std::min(most, code);
+            else
+                least = std::max(least, code + 1);
+        }
+        const bool one_code = least <= most;
+        const bool has_low = !one_code || least == 0, has_high = !one_code || least > 0;
+        column.nan = one_code ? least : column.n;
         column.low = column.high = -1;
         for (int64_t* plane : {has_low ? &column.low : nullptr, has_high ? &column.high : nullptr})
             if (plane) {
@@ -594,6 +600,13 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     const bool has_deep = std::any_of(plan.sections.begin(), plan.sections.end(),
                                       [](const Section& section) { return section.has_deep; });
     if (plan.raw_only || !has_deep) return plan;
+    if (force == 4 && kernels->packs && plan.sections.size() == 1) {
+        plan.row = make_packs(m, plan.sections[0], coded, plan.used_features);
+        if (plan.row.is_made) {
+            plan.sections[0].keys32 = {};
+            return plan;
+        }
+    }
 
     // Nodes to walk, children side by side. Large subtrees come late, so that what is near the
     // root is near in memory: a queue, as in a search by breadth.
@@ -653,7 +666,8 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
 int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
     int64_t total = bytes(trees) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
-                    bytes(values64) + bytes(raw);
+                    bytes(values64) + bytes(raw) + bytes(row.columns) + bytes(row.level_sizes) +
+                    bytes(row.keys) + bytes(row.packs) + bytes(row.trees);
     for (const Top& top : tops)
         total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +
                  static_cast<int64_t>(sizeof(Top));

@@ -102,6 +102,23 @@ struct Section {
     std::vector<Group> groups;
 };
 
+// A test after coding: its plane, and right where the code is above `code`.
+struct Coded {
+    uint16_t plane, code;
+};
+
+// What one row needs; see pack.hpp.
+struct RowPlan {
+    bool is_made = false;
+    std::vector<RowColumn> columns;
+    std::vector<uint32_t> level_sizes;
+    std::vector<float> keys;
+    int64_t n_planes = 0;
+    std::vector<Pack> packs;
+    std::vector<PackTree> trees;
+    int doublings = 0;
+};
+
 struct Plan {
     // What is left of the machine.
     int64_t n_features = 0, n_columns = 0, n_trees = 0, n_outputs = 0, n_tests = 0;
@@ -126,6 +143,7 @@ struct Plan {
     std::vector<float> values32;
     std::vector<double> values64;
     std::vector<int32_t> used_features;  // ascending
+    RowPlan row;                         // instead of nodes, for few rows
     bool raw_only = false;               // a column has too many thresholds to be coded
     // Nodes over z itself, where raw_only.
     std::vector<RawNode> raw;
@@ -136,7 +154,9 @@ struct Plan {
     std::vector<int32_t> linear_feature;
     std::vector<double> intercept, coefficient, linear_constant;
     bool linear_single = false;
-    bool has_nodes() const { return raw_only || !node_start.empty() || n_trees == 0; }
+    bool has_nodes() const {
+        return raw_only || row.is_made || !node_start.empty() || n_trees == 0;
+    }
     int64_t n_bytes() const;
 };
 

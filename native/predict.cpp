@@ -90,13 +90,9 @@ public:
         dm::Source source;
         source.n_rows = x->shape[0];
         source.integers_single = integers_single;
-        source.is_uniform = true;
-        source.features.resize(static_cast<size_t>(x->shape[1]));
-        const char* at = static_cast<const char*>(x->buf);
-        for (dm::Feature& feature : source.features) {
-            feature = {at, x->strides[0], *dtype};
-            at += x->strides[1];
-        }
+        source.is_array = true;
+        source.first = {static_cast<const char*>(x->buf), x->strides[0], *dtype};
+        source.next = x->strides[1];
         run(source, out, wants_leaves, n_threads);
         return true;
     }
@@ -178,7 +174,7 @@ public:
         nb::list trees, groups;
         for (const dm::Tree& tree : plan.trees) {
             const char* names[] = {"select", "deep"};
-            trees.append(plan.raw_only ? "raw" : names[static_cast<int>(tree.kind)]);
+            trees.append(plan.row.is_made ? "pack" : plan.raw_only ? "raw" : names[static_cast<int>(tree.kind)]);
         }
         int64_t tests = 0, selects = 0;
         for (const dm::Section& section : plan.sections)
@@ -299,7 +295,7 @@ private:
         std::shared_ptr<dm::Engine> few;  // held during the call
         if (source.n_rows < dm::kFewRows && !plan.has_nodes()) {
             if (!few_) {
-                std::shared_ptr<dm::Engine> made = compile(2, false);
+                std::shared_ptr<dm::Engine> made = compile(4, false);
                 if (!few_) few_ = std::move(made);
             }
             few = few_;

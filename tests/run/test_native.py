@@ -18,7 +18,7 @@ from decision_machines.run import native, walk
 from decision_machines.run.inputs import read_rows
 
 TARGETS = dm.engine_info()["available"]
-KERNELS = ("auto", "select", "deep", "raw")
+KERNELS = ("auto", "select", "deep", "raw", "pack")
 
 
 def expected(machine, X):

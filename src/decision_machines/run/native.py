@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 AGGREGATES = {"sum": 0, "min": 1, "max": 2}
-FORCES = {"auto": 0, "select": 1, "deep": 2, "raw": 3}
+FORCES = {"auto": 0, "select": 1, "deep": 2, "raw": 3, "pack": 4}
 """Kernels that a plan may be held to, for tests and measurements."""
 ROWS_FOR_THREADS = 2048
 """Fewer rows than this are done before a second thread has started."""
