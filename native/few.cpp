@@ -132,7 +132,8 @@ RowPacks Engine::few_packs(const void* x, bool single, uint8_t* codes) const {
     const RowPlan& row = plan.row;
     const RowCoding coding{row.columns.data(), row.keys.data(), row.level_sizes.data()};
     plan.kernels->code_bytes(coding_of(plan.sections[0]), coding, x, single, codes);
-    return {row.packs.data(), row.trees.data(), plan.n_trees, codes, row.n_planes, row.doublings};
+    return {row.packs.data(), row.roots.data(), row.trees.data(), plan.n_trees,
+            codes,            row.n_planes,     row.doublings};
 }
 
 void Engine::few_coded(const void* x, bool single, void* z, Workspace& own,

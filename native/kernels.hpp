@@ -103,7 +103,7 @@ struct RawNode {
 
 // Tests of one or more trees of up to 64 tests together, numbered from left to right within their
 // tree. One row is a register of codes, one to a byte.
-constexpr int64_t kPackTests = 64;
+constexpr int64_t kPackTests = 64, kPackTrees = 8;
 constexpr int64_t kMostPackPlanes = 256;
 struct alignas(64) Pack {
     uint8_t plane[kPackTests], code[kPackTests];   // right where the plane's code is above
@@ -113,7 +113,7 @@ struct alignas(64) Pack {
 // Where a tree stands in its pack. Test j has leaf j - first to its left, j + 1 - first to its right.
 struct PackTree {
     uint32_t values;  // of leaf j: values + j, over all leaves of the machine
-    uint8_t root, first;
+    uint8_t first;
     bool ends_pack;  // it is the last tree of its pack
 };
 
@@ -136,6 +136,7 @@ constexpr int kMostRowLevels = 4;
 // A row's codes, and the packs that they go through.
 struct RowPacks {
     const Pack* packs;
+    const uint8_t* roots;  // first tests of the packs' trees, kPackTrees for each pack
     const PackTree* trees;
     int64_t n_trees;
     const uint8_t* codes;

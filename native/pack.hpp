@@ -99,32 +99,37 @@ struct RowCodes {
     }
 };
 
-// The last test of the path from every test of a pack; h: a bit for each test that goes right.
+// The last tests of the paths from a pack's roots, a byte each; h: a bit for each test that goes
+// right. All in registers: to store the map and read bytes of it took twice as long.
 template <int Doublings, int Registers>
-inline __m512i last_tests(const Pack& pack, const RowCodes<Registers>& codes, uint64_t& h) {
+inline uint64_t last_tests(const Pack& pack, const uint8_t* roots,
+                           const RowCodes<Registers>& codes, uint64_t& h) {
     const __m512i code = codes.look_up(_mm512_load_si512(pack.plane));
     const __mmask64 right = _mm512_cmpgt_epu8_mask(code, _mm512_load_si512(pack.code));
     h = right;
     __m512i next = _mm512_mask_mov_epi8(_mm512_load_si512(pack.left), right,
                                         _mm512_load_si512(pack.right));
     for (int i = 0; i < Doublings; ++i) next = _mm512_permutexvar_epi8(next, next);
-    return next;
+    const __m128i first = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(roots));
+    const __m512i last = _mm512_permutexvar_epi8(_mm512_castsi128_si512(first), next);
+    return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm512_castsi512_si128(last)));
 }
 
 template <int Doublings, int Registers, typename Use>
 inline void each_tree(const RowPacks& row, const Use& use) {
     const RowCodes<Registers> codes(row.codes);
     const Pack* pack = row.packs;
-    alignas(64) uint8_t last[4][64];
-    for (int64_t i = 0, turn = 0; i < row.n_trees; ++pack, turn = (turn + 1) % 4) {
+    const uint8_t* roots = row.roots;
+    for (int64_t i = 0; i < row.n_trees; ++pack, roots += kPackTrees) {
         uint64_t h;
-        _mm512_store_si512(last[turn], last_tests<Doublings>(*pack, codes, h));
+        uint64_t tests = last_tests<Doublings>(*pack, roots, codes, h);
         bool is_last;
         do {
             const PackTree& tree = row.trees[i];
-            const uint32_t test = last[turn][tree.root];
+            const uint64_t test = tests & 255;
+            tests >>= 8;
             is_last = tree.ends_pack;
-            use(i++, tree, test + static_cast<uint32_t>(h >> test & 1));
+            use(i++, tree, static_cast<uint32_t>(test + (h >> test & 1)));
         } while (!is_last);
     }
 }
@@ -153,10 +158,11 @@ void packs(const RowPacks& row, uint32_t* found) {
 
 template <typename T>
 T pack_sum(const RowPacks& row, const T* values, T sum) {
+    T total = sum;
     with_registers(row, [&](int64_t, const PackTree& tree, uint32_t leaf) {
-        sum += values[static_cast<int64_t>(tree.values) + leaf];
+        total += values[static_cast<int64_t>(tree.values) + leaf];
     });
-    return sum;
+    return total;
 }
 
 #endif

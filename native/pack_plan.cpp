@@ -117,7 +117,7 @@ RowPlan make_packs(const Machine& m, const Section& section, const std::vector<C
         if (column.high >= 0) plane_of[column.high_number] = row.columns[c].high;
     }
     std::vector<uint8_t> slot_of;
-    int64_t used = kPackTests, depth = 1;
+    int64_t used = kPackTests, n_trees = 0, depth = 1;  // of the last pack
     for (int64_t tree = 0; tree < m.n_trees; ++tree) {
         const Layout layout = lay_out(m, tree);
         const int64_t begin = m.test_start[tree];
@@ -125,16 +125,17 @@ RowPlan make_packs(const Machine& m, const Section& section, const std::vector<C
         const int64_t room = std::max<int64_t>(n, 1);  // a leaf alone has a test that goes left
         if (room > kPackTests || !layout.is_ordered) return RowPlan();
         depth = std::max(depth, layout.depth);
-        if (used + room > kPackTests) {
+        if (used + room > kPackTests || n_trees == kPackTrees) {
             if (!row.trees.empty()) row.trees.back().ends_pack = true;
             row.packs.emplace_back();
+            row.roots.resize(row.packs.size() * kPackTrees, 0);
             Pack& pack = row.packs.back();
             for (int i = 0; i < kPackTests; ++i) {
                 pack.plane[i] = 0;
                 pack.code[i] = 255;
                 pack.left[i] = pack.right[i] = static_cast<uint8_t>(i);
             }
-            used = 0;
+            used = n_trees = 0;
         }
         Pack& pack = row.packs.back();
         PackTree own{};
@@ -143,7 +144,7 @@ RowPlan make_packs(const Machine& m, const Section& section, const std::vector<C
         slot_of.assign(n, 0);
         for (int64_t i = 0; i < n; ++i)
             slot_of[layout.order[i] - begin] = static_cast<uint8_t>(used + i);
-        own.root = n ? slot_of[0] : own.first;
+        row.roots[(row.packs.size() - 1) * kPackTrees + n_trees++] = n ? slot_of[0] : own.first;
         for (int64_t i = 0; i < n; ++i) {
             const int32_t j = layout.order[i];
             const int64_t at = used + i;

@@ -667,7 +667,7 @@ int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
     int64_t total = bytes(trees) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
                     bytes(values64) + bytes(raw) + bytes(row.columns) + bytes(row.level_sizes) +
-                    bytes(row.keys) + bytes(row.packs) + bytes(row.trees);
+                    bytes(row.keys) + bytes(row.packs) + bytes(row.roots) + bytes(row.trees);
     for (const Top& top : tops)
         total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +
                  static_cast<int64_t>(sizeof(Top));

@@ -9,7 +9,8 @@
 
 namespace dm {
 
-constexpr int64_t kFewRows = 24;  // measured: from here on a padded block is cheaper than walking
+// Measured: from here on a padded block is cheaper than walking, or than packs.
+constexpr int64_t kFewRows = 24, kPackRows = 104;
 
 // The machine's arrays as they stand in Python; see decision_machines.machine.
 struct Machine {
@@ -115,6 +116,7 @@ struct RowPlan {
     std::vector<float> keys;
     int64_t n_planes = 0;
     std::vector<Pack> packs;
+    std::vector<uint8_t> roots;
     std::vector<PackTree> trees;
     int doublings = 0;
 };

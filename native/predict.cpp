@@ -75,6 +75,9 @@ public:
     PyEngine(const std::string& target, int force, nb::dict parts) : parts_(parts) {
         kernels_ = dm::find_target(target);
         require(kernels_ != nullptr, "no such target on this processor");
+        array_type_ = parts["array_type"];
+        empty_ = parts["empty"];
+        one_row_ = nb::make_tuple(nb::make_tuple(1, parts["n_outputs"]), parts["dtype"]);
         engine_ = compile(force, true);
     }
 
@@ -87,14 +90,24 @@ public:
         const auto dtype = dtype_of(x->format, x->itemsize);
         if (!dtype) return false;
         require(x->shape[1] == engine_->plan.n_features, "X has the wrong width");
-        dm::Source source;
-        source.n_rows = x->shape[0];
-        source.integers_single = integers_single;
-        source.is_array = true;
-        source.first = {static_cast<const char*>(x->buf), x->strides[0], *dtype};
-        source.next = x->strides[1];
-        run(source, out, wants_leaves, n_threads);
+        run(array_source(*x.operator->(), *dtype, integers_single), out, wants_leaves, n_threads);
         return true;
+    }
+
+    // Margins of one row, or None where X is not a NumPy array of one row that `array` reads. All
+    // in one call: the interpreter's share of a prediction is as large as the engine's.
+    nb::object row(nb::handle X, bool integers_single) const {
+        if (reinterpret_cast<PyObject*>(Py_TYPE(X.ptr())) != array_type_.ptr()) return nb::none();
+        const View x(X, PyBUF_STRIDES | PyBUF_FORMAT);
+        if (!x.held() || x->ndim != 2 || x->shape[0] != 1 ||
+            x->shape[1] != engine_->plan.n_features)
+            return nb::none();
+        const auto dtype = dtype_of(x->format, x->itemsize);
+        if (!dtype) return nb::none();
+        nb::object out = nb::steal(PyObject_CallObject(empty_.ptr(), one_row_.ptr()));
+        if (!out) throw nb::python_error();
+        run(array_source(*x.operator->(), *dtype, integers_single), out, false, 1);
+        return out;
     }
 
     // The same of a list of one-dimensional arrays, one for each feature.
@@ -195,6 +208,16 @@ public:
     }
 
 private:
+    static dm::Source array_source(const Py_buffer& x, dm::Dtype dtype, bool integers_single) {
+        dm::Source source;
+        source.n_rows = x.shape[0];
+        source.integers_single = integers_single;
+        source.is_array = true;
+        source.first = {static_cast<const char*>(x.buf), x.strides[0], dtype};
+        source.next = x.strides[1];
+        return source;
+    }
+
     // The machine's arrays, held in parts_, compiled.
     std::unique_ptr<dm::Engine> compile(int force, bool wants_values) const {
         const nb::dict& parts = parts_;
@@ -286,19 +309,20 @@ private:
 
     void run(const dm::Source& source, nb::handle out, bool wants_leaves, int64_t n_threads) const {
         const dm::Plan& plan = engine_->plan;
-        const View to(out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT);
+        const View to(out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
         const int64_t width = wants_leaves ? plan.n_trees : plan.n_outputs;
         const int64_t item = wants_leaves || plan.sum_single ? 4 : 8;
         require(to.held() && to->len == source.n_rows * width * item && to->itemsize == item,
                 "out has the wrong shape or dtype");
         require(n_threads >= 1, "n_threads must be at least 1");
         std::shared_ptr<dm::Engine> few;  // held during the call
-        if (source.n_rows < dm::kFewRows && !plan.has_nodes()) {
+        const int64_t few_rows = kernels_->packs ? dm::kPackRows : dm::kFewRows;
+        if (source.n_rows < few_rows && !plan.has_nodes()) {
             if (!few_) {
                 std::shared_ptr<dm::Engine> made = compile(4, false);
                 if (!few_) few_ = std::move(made);
             }
-            few = few_;
+            if (source.n_rows < dm::kFewRows || few_->plan.row.is_made) few = few_;
         }
         const dm::Engine& engine = few ? *few : *engine_;
         if (source.n_rows < 16) {  // letting go of the GIL would cost more than it gives
@@ -317,6 +341,7 @@ private:
     }
 
     nb::dict parts_;  // plans read V where it lies
+    nb::object array_type_, empty_, one_row_;
     const dm::Kernels* kernels_ = nullptr;
     std::unique_ptr<dm::Engine> engine_;
     // Nodes to walk, where engine_ has none: compiled when few rows come. Guarded by the GIL, and
@@ -335,6 +360,7 @@ void bind_engine(nb::module_& m) {
     nb::class_<PyEngine>(m, "Engine")
         .def(nb::init<const std::string&, int, nb::dict>(), "target"_a, "force"_a, "parts"_a)
         .def("array", &PyEngine::array)
+        .def("row", &PyEngine::row)
         .def("features", &PyEngine::features)
         .def("sparse", &PyEngine::sparse)
         .def("describe", &PyEngine::describe);

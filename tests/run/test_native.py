@@ -80,6 +80,43 @@ def test_trees_of_every_shape_are_exact(shape, n_leaves):
     check(machine, many(probe_rows(machine), 400), [TARGETS[0], TARGETS[-1]])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "n_features, sizes",
+    [
+        (3, [64] * 40),  # several bytes to a column
+        (30, [64, 1, 2, 3, 33, 31, 1, 1, 5, 9, 64, 17]),
+        (80, [64] * 12),
+        (110, [40] * 30),
+    ],
+)
+def test_packs_of_every_width_are_exact(n_features, sizes, dtype):
+    rng = np.random.default_rng(61)
+    machine = make_machine(
+        sizes, rng, dtype=dtype, n_features=n_features, values="real", output_dtype=dtype
+    )
+    machine = replace(machine, t=rng.standard_normal(machine.n_tests).astype(machine.t.dtype))
+    X = rng.standard_normal((60, n_features)).astype(dtype)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, 0] = machine.t[rng.integers(machine.n_tests, size=len(X))]
+    for target in TARGETS:
+        plan = native.compile_plan(machine, target=target, kernel="pack")
+        assert target != "v4_vbmi" or set(plan.describe()["kernels"]) == {"pack"}
+    check(machine, X, kernels=["pack"])
+    check(machine, X.astype(np.float32), kernels=["pack"])
+
+
+def test_nan_takes_one_code_where_one_serves_all_tests_of_a_column():
+    """Tests below 0 send NaN right and the others left, as a source does that reads NaN as 0."""
+    rng = np.random.default_rng(67)
+    machine = make_machine([40] * 5, rng, n_features=3, rules=False, values="real")
+    t = rng.standard_normal(machine.n_tests)
+    machine = replace(machine, t=t, missing=np.where(t >= 0, -1, 1))
+    X = rng.standard_normal((400, 3))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    check(machine, X)
+
+
 def test_a_tree_of_more_than_65536_leaves_is_exact():
     rng = np.random.default_rng(9)
     machine = make_machine(
@@ -128,6 +165,8 @@ def test_many_trees_of_many_thresholds_are_coded_in_sections():
         63,
         64,
         65,
+        103,
+        104,
         127,
         128,
         129,

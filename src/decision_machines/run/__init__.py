@@ -60,6 +60,8 @@ def predict(
 def decide(machine: DecisionMachine, margins: np.ndarray):
     """What `predict` makes of margins."""
     output = machine.output
+    if output.decision == "response" and output.link == "identity":
+        return DECISIONS["response"](output, margins, margins)  # the short way, for single rows
     decision = _named(DECISIONS, "decision", output.decision)
     return decision(output, margins, respond(machine, margins), *output.decision_params)
 

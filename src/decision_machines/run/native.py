@@ -86,6 +86,9 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
         with np.errstate(over="ignore"):
             missing_value = float(np.float32(missing_value))
     parts = {
+        "array_type": np.ndarray,
+        "empty": np.empty,
+        "dtype": output.dtype,
         "n_features": columns.n_features,
         "n_outputs": len(output),
         "single": columns.dtype == np.float32,
@@ -195,14 +198,10 @@ def prepare(machine: DecisionMachine) -> Ready:
 def margin(machine: DecisionMachine, X: Any, n_threads: int | None = None):
     """(m, k) margins, or None where another engine must do it."""
     ready = machine.__dict__.get("_ready") or prepare(machine)
-    if type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == ready.width and ready.plan:
-        # The way of a single row: nothing here that it does not need.
-        n = X.shape[0]
-        out = np.empty((n, ready.n_outputs), ready.dtype)
-        if n_threads is None:
-            n_threads = 1 if n < ROWS_FOR_THREADS else cpu_count()
-        if ready.plan.array(X, out, False, n_threads, ready.integers_single):
-            return out
+    if ready.width >= 0 and ready.plan:
+        found = ready.plan.row(X, ready.integers_single)
+        if found is not None:
+            return found
     return _general(ready, machine, X, n_threads, leaves=False)
 
 
@@ -217,7 +216,11 @@ def _general(ready: Ready, machine: DecisionMachine, X: Any, n_threads: int | No
     plan, columns = ready.plan, machine.columns
     if plan is None:
         return None
-    n_threads = cpu_count() if n_threads is None else int(n_threads)
+
+    def threads(n_rows: int) -> int:
+        if n_threads is None:
+            return 1 if n_rows < ROWS_FOR_THREADS else cpu_count()
+        return int(n_threads)
 
     def empty(n_rows: int) -> np.ndarray:
         shape = (n_rows, ready.n_trees if leaves else ready.n_outputs)
@@ -226,21 +229,21 @@ def _general(ready: Ready, machine: DecisionMachine, X: Any, n_threads: int | No
     if sp.issparse(X) and not columns.encodes_arrays:
         rows = sparse_matrix(X, columns)
         out = empty(rows.shape[0])
-        if plan.sparse(rows.data, rows.indices, rows.indptr, out, leaves, n_threads):
+        if plan.sparse(rows.data, rows.indices, rows.indptr, out, leaves, threads(len(out))):
             return out
     elif is_table(X):
         parts = table_columns(X, columns)
         out = empty(parts.n_rows)
-        if plan.features(parts.values, parts.n_rows, out, leaves, n_threads):
+        if plan.features(parts.values, parts.n_rows, out, leaves, threads(len(out))):
             return out
     elif type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == ready.width:
         out = empty(len(X))
-        if plan.array(X, out, leaves, n_threads, ready.integers_single):
+        if plan.array(X, out, leaves, threads(len(out)), ready.integers_single):
             return out
     rows = read_rows(X, columns)
     out = empty(rows.n_rows)
     for start in range(0, rows.n_rows, ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, rows.n_rows)
         block = np.ascontiguousarray(rows.block(start, stop), columns.dtype)
-        plan.array(block, out[start:stop], leaves, n_threads, ready.integers_single)
+        plan.array(block, out[start:stop], leaves, threads(stop - start), ready.integers_single)
     return out
