@@ -178,9 +178,19 @@ inline void add_few(const uint8_t* labels, int64_t n, const double* values, int6
     add_plain(labels, n, values, Aggregate::sum, sum);
 }
 #define DM_ADDS_FEW
+#define DM_DOUBLES_PLAIN
 
 #else
 constexpr int kSplits = 0;
+#endif
+
+// Whether values of this type are looked up one by one.
+#if defined(DM_DOUBLES_PLAIN)
+template <typename T>
+constexpr bool kAddsPlain = sizeof(T) == 8;
+#elif defined(DM_ADDS_FEW)
+template <typename T>
+constexpr bool kAddsPlain = false;
 #endif
 
 template <typename T>
@@ -197,6 +207,39 @@ void add(const void* labels, int label_bytes, int64_t n, const T* values, int64_
     if (label_bytes == 1) return add_plain(bytes, n, values, aggregate, sum);
     if (label_bytes == 2) return add_plain(words, n, values, aggregate, sum);
     return add_plain(longs, n, values, aggregate, sum);
+}
+
+// Sums stay in registers while values of several trees are added, and labels come eight at a time.
+template <typename T>
+void add_trees_plain(const uint8_t* labels, int64_t n, const T* const* values, T* sum) {
+    const T *a = values[0], *b = values[1], *c = values[2], *d = values[3];
+    static_assert(kAddTrees == 4);
+    for (int64_t i = 0; i < n; i += 8) {
+        uint64_t at[4];
+        for (int tree = 0; tree < 4; ++tree) std::memcpy(at + tree, labels + tree * kBlockRows + i, 8);
+        for (int r = 0; r < 8; ++r) {
+            T total = sum[i + r];
+            total += a[at[0] >> (8 * r) & 255];
+            total += b[at[1] >> (8 * r) & 255];
+            total += c[at[2] >> (8 * r) & 255];
+            total += d[at[3] >> (8 * r) & 255];
+            sum[i + r] = total;
+        }
+    }
+}
+
+template <typename T>
+void add_trees(const uint8_t* labels, int64_t n, const T* const* values, const int64_t* n_labels,
+               T* sum) {
+#ifdef DM_ADDS_FEW
+    if constexpr (!kAddsPlain<T>) {
+        for (int64_t tree = 0; tree < kAddTrees; ++tree)
+            add(labels + tree * kBlockRows, 1, n, values[tree], n_labels[tree], Aggregate::sum, sum);
+        return;
+    }
+#endif
+    (void)n_labels;
+    add_trees_plain(labels, n, values, sum);
 }
 
 }  // namespace

@@ -247,6 +247,14 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                 const int64_t m = std::min(kBlockRows, n - block);
                 kernels.tests(view, codes, rows, block, m, own.slots.as());
                 for (int64_t i = group.first; i < group.last; ++i) {
+                    if (margins && !leaves && can_add_trees(i, group.last)) {
+                        for (int64_t t = 0; t < kAddTrees; ++t)
+                            kernels.select(view, group.trees[plan.trees[i + t].place], m,
+                                           own.slots.as(), own.labels.as() + t * kBlockRows);
+                        add_trees<Sum>(i, block, m, rows, own);
+                        i += kAddTrees - 1;
+                        continue;
+                    }
                     const SelectTree& tree = group.trees[plan.trees[i].place];
                     kernels.select(view, tree, m, own.slots.as(), own.labels.as());
                     finish_block<Sum>(i, own.labels.as(), row, block, m, rows, own,
@@ -260,6 +268,40 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
         const Sum* sum = own.sums.as<Sum>() + output * rows;
         Sum* out = margins + row * plan.n_outputs + output;
         for (int64_t r = 0; r < n; ++r) out[r * plan.n_outputs] = last_sum(plan, output, sum[r]);
+    }
+}
+
+// Whether the trees from i on can be added in one go: their labels are bytes, their values constants
+// that feed the same outputs.
+bool Engine::can_add_trees(int64_t i, int64_t last) const {
+    if (i + kAddTrees > last || plan.aggregate != Aggregate::sum || !plan.linear_start.empty())
+        return false;
+    for (int64_t t = i; t < i + kAddTrees; ++t)
+        if (plan.trees[t].label_bytes != 1 || plan.trees[t].feeds != plan.trees[i].feeds) return false;
+    return true;
+}
+
+template <typename Sum>
+void Engine::add_trees(int64_t i, int64_t block, int64_t m, int64_t rows, Workspace& own) const {
+    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
+    const Sum* all;
+    if constexpr (sizeof(Sum) == 4)
+        all = plan.values32.data();
+    else
+        all = plan.values64.data();
+    for (int64_t output = 0; output < width; ++output) {
+        const Sum* values[kAddTrees];
+        int64_t n_labels[kAddTrees];
+        for (int64_t t = 0; t < kAddTrees; ++t) {
+            const Tree& tree = plan.trees[i + t];
+            n_labels[t] = tree.n_labels;
+            values[t] = all + tree.values + output * n_labels[t];
+        }
+        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.trees[i].feeds : output) * rows + block;
+        if constexpr (sizeof(Sum) == 4)
+            plan.kernels->add_trees32(own.labels.as(), m, values, n_labels, sum);
+        else
+            plan.kernels->add_trees64(own.labels.as(), m, values, n_labels, sum);
     }
 }
 

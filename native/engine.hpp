@@ -56,6 +56,9 @@ private:
     template <typename Sum>
     void finish_block(int64_t tree, const void* labels, int64_t row, int64_t block, int64_t m,
                       int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const;
+    bool can_add_trees(int64_t i, int64_t last) const;
+    template <typename Sum>
+    void add_trees(int64_t i, int64_t block, int64_t m, int64_t rows, Workspace& own) const;
     template <typename Sum, typename Node>
     void deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
                     Workspace& own, bool wants_margins, int32_t* leaves) const;

@@ -62,6 +62,8 @@ extern const Kernels kernels = {
 #endif
     add<float>,
     add<double>,
+    add_trees<float>,
+    add_trees<double>,
 };
 
 }  // namespace dm::DM_TARGET

@@ -65,7 +65,8 @@ struct Test {
 // Where a plane of codes stands.
 struct Plane {
     uint32_t start;  // in bytes to a row
-    uint32_t width;  // bytes to a code
+    uint8_t width;   // bytes to a code
+    bool is_small;   // codes are below 128
 };
 
 // slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label. `to` counts
@@ -144,6 +145,8 @@ struct RowPacks {
     int doublings;
 };
 
+constexpr int64_t kAddTrees = 4;  // whose values are added in one go
+
 // Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
 constexpr int64_t kFirstTest = 2;
 
@@ -206,6 +209,12 @@ struct Kernels {
                   int64_t n_labels, Aggregate aggregate, float* sum);
     void (*add64)(const void* labels, int label_bytes, int64_t n, const double* values,
                   int64_t n_labels, Aggregate aggregate, double* sum);
+    // The same sum of kAddTrees trees, one after the other for each row, by labels of a byte: each
+    // tree has kBlockRows of them. `values` and `n_labels` are by tree.
+    void (*add_trees32)(const uint8_t* labels, int64_t n, const float* const* values,
+                        const int64_t* n_labels, float* sum);
+    void (*add_trees64)(const uint8_t* labels, int64_t n, const double* const* values,
+                        const int64_t* n_labels, double* sum);
 };
 
 #define DM_DECLARE_TARGET(name) \

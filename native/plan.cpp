@@ -89,7 +89,8 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         for (int64_t* plane : {has_low ? &column.low : nullptr, has_high ? &column.high : nullptr})
             if (plane) {
                 *plane = section.row_bytes;
-                section.planes.push_back({static_cast<uint32_t>(section.row_bytes), column.width});
+                section.planes.push_back(
+                    {static_cast<uint32_t>(section.row_bytes), column.width, column.n < 128});
                 section.row_bytes += column.width;
                 (plane == &column.low ? column.low_number : column.high_number) =
                     static_cast<int32_t>(section.n_planes++);

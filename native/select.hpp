@@ -123,7 +123,25 @@ struct AtLeast16 {
 
 #else
 
-// Eight, or four, codes to a 64-bit word: the top bit of each lane becomes its answer.
+// Eight, or four, codes to a 64-bit word: the top bit of each lane becomes its answer. Bit 8 j + i
+// of a result is row 8 i + j: so the answers are put together by shifts alone, and `bytes_of`
+// undoes the order at no cost.
+#define DM_TURNED_BITS
+
+struct SmallAtLeast8 {  // of codes below 128
+    uint64_t k;
+    static constexpr uint64_t top = 0x8080808080808080ull;
+    explicit SmallAtLeast8(uint16_t at_least) : k(at_least * 0x0101010101010101ull) {}
+    uint64_t operator()(const uint8_t* codes) const {
+        uint64_t found = 0;
+        for (int i = 0; i < 8; ++i) {
+            uint64_t x;
+            std::memcpy(&x, codes + 8 * i, 8);
+            found |= (((x | top) - k) & top) >> (7 - i);
+        }
+        return found;
+    }
+};
 struct AtLeast8 {
     uint64_t k;
     static constexpr uint64_t top = 0x8080808080808080ull;
@@ -134,8 +152,7 @@ struct AtLeast8 {
             uint64_t x;
             std::memcpy(&x, codes + 8 * i, 8);
             const uint64_t low = (x | top) - (k & ~top);
-            const uint64_t ge = ((x & ~k) | (~(x ^ k) & low)) & top;
-            found |= ((ge >> 7) * 0x0102040810204080ull >> 56) << (8 * i);
+            found |= (((x & ~k) | (~(x ^ k) & low)) & top) >> (7 - i);
         }
         return found;
     }
@@ -144,15 +161,19 @@ struct AtLeast16 {
     uint64_t k;
     static constexpr uint64_t top = 0x8000800080008000ull;
     explicit AtLeast16(uint16_t at_least) : k(at_least * 0x0001000100010001ull) {}
+    // One answer to a byte, in the lowest bits of four bytes.
+    uint64_t four(const uint8_t* codes) const {
+        uint64_t x;
+        std::memcpy(&x, codes, 8);
+        const uint64_t low = (x | top) - (k & ~top);
+        const uint64_t ge = (((x & ~k) | (~(x ^ k) & low)) & top) >> 15;
+        const uint64_t two = (ge | ge >> 8) & 0x0000FFFF0000FFFFull;
+        return (two | two >> 16) & 0xFFFFFFFFull;
+    }
     uint64_t operator()(const uint8_t* codes) const {
         uint64_t found = 0;
-        for (int i = 0; i < 16; ++i) {
-            uint64_t x;
-            std::memcpy(&x, codes + 8 * i, 8);
-            const uint64_t low = (x | top) - (k & ~top);
-            const uint64_t ge = (((x & ~k) | (~(x ^ k) & low)) & top) >> 15;
-            found |= ((ge | ge >> 15 | ge >> 30 | ge >> 45) & 15) << (4 * i);
-        }
+        for (int i = 0; i < 8; ++i)
+            found |= (four(codes + 16 * i) | four(codes + 16 * i + 8) << 32) << i;
         return found;
     }
 };
@@ -174,6 +195,12 @@ void all_tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows
         const Test test = group.tests[j];
         const Plane plane = group.planes[test.plane];
         const uint8_t* at = codes + plane.start * tile_rows + row * plane.width;
+#if defined(DM_TURNED_BITS)
+        if (plane.is_small) {
+            bitmap<SmallAtLeast8>(at, 1, test.at_least, words, out);
+            continue;
+        }
+#endif
         if (plane.width == 1)
             bitmap<AtLeast8>(at, 1, test.at_least, words, out);
         else
@@ -252,21 +279,55 @@ inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, ui
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 32 * half), label);
     }
 }
-#else
-// Transpose 8 by 8 bits: byte j of plane i gives bit i of rows 8 j to 8 j + 7.
+#elif defined(__SSE4_1__) && !defined(DM_SCALAR)
 inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, uint8_t* out) {
-    for (int j = 0; j < 8; ++j) {
-        uint64_t x = 0;
-        for (int bit = 0; bit < n_bits; ++bit)
-            x |= (planes[bit][word] >> (8 * j) & 255) << (8 * bit);
-        uint64_t swap = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
-        x ^= swap ^ (swap << 7);
-        swap = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCull;
-        x ^= swap ^ (swap << 14);
-        swap = (x ^ (x >> 28)) & 0x00000000F0F0F0F0ull;
-        x ^= swap ^ (swap << 28);
-        std::memcpy(out + 8 * j, &x, 8);
+    const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    const __m128i own = _mm_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
+    for (int quarter = 0; quarter < 4; ++quarter) {
+        __m128i label = _mm_setzero_si128();
+        for (int bit = 0; bit < n_bits; ++bit) {
+            const __m128i rows =
+                _mm_cvtsi32_si128(static_cast<int>(planes[bit][word] >> (16 * quarter) & 65535));
+            const __m128i each = _mm_and_si128(_mm_shuffle_epi8(rows, spread), own);
+            label = _mm_or_si128(label, _mm_and_si128(_mm_cmpeq_epi8(each, own),
+                                                      _mm_set1_epi8(static_cast<char>(1 << bit))));
+        }
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 16 * quarter), label);
     }
+}
+#elif defined(__ARM_NEON) && !defined(DM_SCALAR)
+inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, uint8_t* out) {
+    const uint8x16_t own = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201ull));
+    for (int quarter = 0; quarter < 4; ++quarter) {
+        uint8x16_t label = vdupq_n_u8(0);
+        for (int bit = 0; bit < n_bits; ++bit) {
+            const uint64_t rows = planes[bit][word] >> (16 * quarter);
+            const uint8x16_t each = vcombine_u8(vdup_n_u8(static_cast<uint8_t>(rows)),
+                                                vdup_n_u8(static_cast<uint8_t>(rows >> 8)));
+            label = vorrq_u8(label, vandq_u8(vtstq_u8(each, own),
+                                             vdupq_n_u8(static_cast<uint8_t>(1 << bit))));
+        }
+        vst1q_u8(out + 16 * quarter, label);
+    }
+}
+#else
+// Eight by eight bits turned about, in all eight bytes of the words at once: bit k of word i
+// becomes bit i of word k. Then byte j of word k is the label of bit 8 j + k, which is row 8 k + j.
+inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, uint8_t* out) {
+    uint64_t w[8] = {};
+    for (int bit = 0; bit < n_bits; ++bit) w[bit] = planes[bit][word];
+    auto swap = [&](int step, uint64_t mask) {
+        for (int i = 0; i < 8; ++i) {
+            if (i & step) continue;
+            const uint64_t moves = ((w[i] >> step) ^ w[i + step]) & mask;
+            w[i + step] ^= moves;
+            w[i] ^= moves << step;
+        }
+    };
+    swap(4, 0x0F0F0F0F0F0F0F0Full);
+    swap(2, 0x3333333333333333ull);
+    swap(1, 0x5555555555555555ull);
+    std::memcpy(out, w, 64);
 }
 #endif
 

@@ -82,7 +82,7 @@ def test_trees_of_every_shape_are_exact(shape, n_leaves):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "n_features, sizes",
+    ("n_features", "sizes"),
     [
         (3, [64] * 40),  # several bytes to a column
         (30, [64, 1, 2, 3, 33, 31, 1, 1, 5, 9, 64, 17]),
