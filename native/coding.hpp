@@ -211,11 +211,12 @@ inline float lowest_not_below(const float* keys, uint32_t at) {
 
 // Ranks of doubles by their floats, both rounded down: only where x and a key become the same
 // float must the doubles be compared.
-inline uint32_t rank_double(const double* sorted, uint32_t n, double x) {
-    uint32_t low = 0, high = n;
+inline uint32_t rank_double(const Coding& coding, const Column& c, double x) {
+    const uint32_t* sorted = coding.sorted + c.sorted;
+    uint32_t low = 0, high = c.n;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (sorted[middle] < x)
+        if (coding.t[sorted[middle]] < x)
             low = middle + 1;
         else
             high = middle;
@@ -307,10 +308,9 @@ void code_column(const Coding& coding, int64_t column, const T* given, int64_t n
     } else {
         for (int64_t i = 0; i < whole; ++i) rounded[i] = round_down(x[i]);
         find_ranks(keys, c.levels, rounded, whole, at);
-        const double* sorted = coding.keys64 + c.keys64;
         for (int64_t i = 0; i < n; ++i) {
             if (lowest_not_below(keys, at[i]) == rounded[i])
-                at[i] = leading + rank_double(sorted, c.n, x[i]);
+                at[i] = leading + rank_double(coding, c, x[i]);
         }
     }
     if (low) c.width == 1 ? put<uint8_t>(at, leading, n, low) : put<uint16_t>(at, leading, n, low);
@@ -339,7 +339,7 @@ inline uint32_t rank_one(const Coding& coding, const Column& c, double x) {
     const float rounded = round_down(x);
     const uint32_t rank = rank_one(coding, c, rounded);
     if (lowest_not_below(coding.keys32 + c.keys, rank + (1u << c.levels)) == rounded)
-        return rank_double(coding.keys64 + c.keys64, c.n, x);
+        return rank_double(coding, c, x);
     return rank;
 }
 

@@ -249,13 +249,13 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                 for (int64_t i = group.first; i < group.last; ++i) {
                     if (margins && !leaves && can_add_trees(i, group.last)) {
                         for (int64_t t = 0; t < kAddTrees; ++t)
-                            kernels.select(view, group.trees[plan.trees[i + t].place], m,
+                            kernels.select(view, group.trees[i + t - group.first], m,
                                            own.slots.as(), own.labels.as() + t * kBlockRows);
                         add_trees<Sum>(i, block, m, rows, own);
                         i += kAddTrees - 1;
                         continue;
                     }
-                    const SelectTree& tree = group.trees[plan.trees[i].place];
+                    const SelectTree& tree = group.trees[i - group.first];
                     kernels.select(view, tree, m, own.slots.as(), own.labels.as());
                     finish_block<Sum>(i, own.labels.as(), row, block, m, rows, own,
                                       margins != nullptr, leaves);
@@ -277,7 +277,7 @@ bool Engine::can_add_trees(int64_t i, int64_t last) const {
     if (i + kAddTrees > last || plan.aggregate != Aggregate::sum || !plan.linear_start.empty())
         return false;
     for (int64_t t = i; t < i + kAddTrees; ++t)
-        if (plan.trees[t].label_bytes != 1 || plan.trees[t].feeds != plan.trees[i].feeds) return false;
+        if (plan.trees[t].label_bytes != 1 || plan.feeds[t] != plan.feeds[i]) return false;
     return true;
 }
 
@@ -297,7 +297,7 @@ void Engine::add_trees(int64_t i, int64_t block, int64_t m, int64_t rows, Worksp
             n_labels[t] = tree.n_labels;
             values[t] = all + tree.values + output * n_labels[t];
         }
-        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.trees[i].feeds : output) * rows + block;
+        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.feeds[i] : output) * rows + block;
         if constexpr (sizeof(Sum) == 4)
             plan.kernels->add_trees32(own.labels.as(), m, values, n_labels, sum);
         else
@@ -317,11 +317,11 @@ void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t bl
     if (!wants_margins) return;
     const int64_t width = plan.narrow ? 1 : plan.n_outputs;
     for (int64_t output = 0; output < width; ++output) {
-        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? tree.feeds : output) * rows + block;
+        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.feeds[i] : output) * rows + block;
         if (!plan.linear_start.empty()) {
             for (int64_t r = 0; r < m; ++r) {
                 const int64_t leaf =
-                    tree.first_leaf + leaf_of(label_at(labels, tree.label_bytes, r), tree.gray);
+                    plan.first_leaf(i) + leaf_of(label_at(labels, tree.label_bytes, r), tree.gray);
                 const double* x = own.z.as<double>() + block + r;
                 const double value =
                     plan.linear_single
@@ -353,7 +353,7 @@ void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& 
     if (!adds) own.labels.reserve(rows * 4);
     for (int64_t i = group.first; i < group.last; ++i) {
         const Tree& tree = plan.trees[i];
-        const Node* nodes = all + tree.nodes;
+        const Node* nodes = all + plan.node_start[i];
         // All of the tree at once: rows would fetch its lower nodes one by one, and wait for each.
         const char* first = reinterpret_cast<const char*>(nodes);
         const char* last = reinterpret_cast<const char*>(all + plan.node_start[i + 1]);
@@ -371,7 +371,7 @@ void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& 
             for (int64_t block = 0; block < n; block += kBlockRows) {
                 const int64_t m = std::min(kBlockRows, n - block);
                 kernels.tests(view, own.codes.as(), rows, block, m, own.slots.as());
-                kernels.select(view, top.tree, m, own.slots.as(), own.top_labels.as());
+                kernels.select(view, top.trees[0], m, own.slots.as(), own.top_labels.as());
                 for (int64_t r = 0; r < m; ++r) ends[block + r] = top.nodes[labels[r]];
             }
         }
@@ -379,7 +379,7 @@ void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& 
         if (adds) {
             const int64_t width = plan.narrow ? 1 : plan.n_outputs;
             for (int64_t output = 0; output < width; ++output) {
-                Sum* sum = own.sums.as<Sum>() + (plan.narrow ? tree.feeds : output) * rows;
+                Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.feeds[i] : output) * rows;
                 const int64_t at = tree.values + output * tree.n_labels;
                 if constexpr (sizeof(Sum) == 4)
                     walks.add32(ends, n, nodes, plan.values32.data() + at, sum);
@@ -398,7 +398,7 @@ void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& 
 
 Coding Engine::coding_of(const Section& section) const {
     return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(), section.keys64.data(),
+            section.keys32.data(), plan.t, section.sorted.data(),
             plan.members.data(), plan.answers.data(), section.tables.data(),
             section.table_of.data(), plan.negative_fractions, plan.whole};
 }

@@ -169,8 +169,8 @@ void Engine::few_raw(const double* x, double* z, uint32_t* found) const {
         z[2 * c + 1] = value == value ? value : -std::numeric_limits<double>::infinity();
     }
     for (int64_t tree = 0; tree < plan.n_trees; ++tree) {
-        const RawNode* nodes = plan.raw.data() + plan.raw_start[tree];
-        int32_t at = plan.raw_start[tree] == plan.raw_start[tree + 1] ? -1 : 0;
+        const RawNode* nodes = plan.raw.data() + plan.test_start[tree];
+        int32_t at = plan.test_start[tree] == plan.test_start[tree + 1] ? -1 : 0;
         while (at >= 0) at = z[nodes[at].z] <= nodes[at].t ? nodes[at].left : nodes[at].right;
         found[tree] = static_cast<uint32_t>(~at);
     }
@@ -184,12 +184,11 @@ void Engine::few_values(const double* x, bool is_plain, const uint32_t* found, S
         out[output] = first_sum<Sum>(plan, output);
     if (is_plain) {
         Sum total = out[0];  // in a register: each addition waits for the one before
-        for (int64_t i = 0; i < plan.n_trees; ++i) total += V[plan.raw_start[i] + i + found[i]];
+        for (int64_t i = 0; i < plan.n_trees; ++i) total += V[plan.first_leaf(i) + found[i]];
         out[0] = total;
     }
     for (int64_t i = 0; !is_plain && i < plan.n_trees; ++i) {
-        const Tree& tree = plan.trees[i];
-        const int64_t leaf = tree.first_leaf + found[i];
+        const int64_t leaf = plan.first_leaf(i) + found[i];
         for (int64_t output = 0; output < width; ++output) {
             Sum value;
             if (plan.linear_start.empty())
@@ -200,7 +199,7 @@ void Engine::few_values(const double* x, bool is_plain, const uint32_t* found, S
             else
                 value = static_cast<Sum>(
                     linear_value<double>(plan, leaf, width, output, x, 1, feature_at_));
-            include(plan.aggregate, value, out[plan.narrow ? tree.feeds : output]);
+            include(plan.aggregate, value, out[plan.narrow ? plan.feeds[i] : output]);
         }
     }
     for (int64_t output = 0; output < plan.n_outputs; ++output)

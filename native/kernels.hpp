@@ -33,14 +33,15 @@ struct Column {
     uint8_t levels;       // of the search tree of its thresholds
     uint8_t width;        // bytes to a code, 1 or 2
     uint32_t n;           // thresholds; the largest code
-    int64_t keys;         // where its search tree of 2^levels keys starts in keys32
-    int64_t keys64;       // where its thresholds start in sorted32 and keys64
-    int64_t low, high;    // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
+    uint32_t keys;        // where its search tree of 2^levels keys starts in keys32
+    uint32_t sorted;      // where its thresholds start in Coding::sorted
+    int32_t low, high;    // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
     int32_t low_number, high_number;  // the same planes, counted
     uint32_t nan;           // NaN's code in the high plane
     uint32_t code0, code1;  // of z = 0 and z = 1
-    int64_t set, set_size;  // members: answers by category (see Coding::answers)
     int8_t outside;
+    uint32_t set_size;  // members: answers by category (see Coding::answers)
+    int64_t set;
 };
 
 // How a run of trees sees the columns.
@@ -48,7 +49,8 @@ struct Coding {
     const Column* columns;
     int64_t n_columns;
     const float* keys32;    // search trees of thresholds rounded down: exact for every float32 x
-    const double* keys64;   // thresholds of float64 columns, ascending in each column
+    const double* t;         // the machine's own thresholds
+    const uint32_t* sorted;  // tests of float64 columns, by ascending threshold in each column
     const int64_t* members;   // categories, ascending within a set
     const int8_t* answers;    // -1, 0 or +1 by member
     const int8_t* tables;     // answers by category itself, for sets of small categories
@@ -78,10 +80,9 @@ struct __attribute__((packed)) Select {
 
 // A tree of a select group. The exit leaf's label stands in bit planes.
 struct SelectTree {
-    uint32_t first, last;  // its operations
-    uint32_t bits;         // where the slots of its label's bits start, lowest first
-    uint8_t n_bits;
-    bool gray;  // label = Gray code of the leaf's number, else the number itself
+    uint32_t first;  // of its operations, up to the next tree's
+    uint32_t bits : 27;  // where the slots of its label's bits start, lowest first
+    uint32_t n_bits : 5;
 };
 
 // A test or a leaf of a tree that is walked: left, `step` nodes on, where the code is at most

@@ -36,7 +36,7 @@ inline uint32_t row_rank(const Coding& coding, const RowCoding& row, const RowCo
     const uint32_t rank = row_rank(keys, sizes, own.levels, rounded);
     for (int level = 0; level + 1 < own.levels; ++level) keys += 16 * sizes[level];
     // The last level holds all keys, and a padding of infinities.
-    if (keys[rank] == rounded) return rank_double(coding.keys64 + column.keys64, column.n, x);
+    if (keys[rank] == rounded) return rank_double(coding, column, x);
     return rank;
 }
 

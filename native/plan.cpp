@@ -86,9 +86,9 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         const bool has_low = !one_code || least == 0, has_high = !one_code || least > 0;
         column.nan = one_code ? least : column.n;
         column.low = column.high = -1;
-        for (int64_t* plane : {has_low ? &column.low : nullptr, has_high ? &column.high : nullptr})
+        for (int32_t* plane : {has_low ? &column.low : nullptr, has_high ? &column.high : nullptr})
             if (plane) {
-                *plane = section.row_bytes;
+                *plane = static_cast<int32_t>(section.row_bytes);
                 section.planes.push_back(
                     {static_cast<uint32_t>(section.row_bytes), column.width, column.n < 128});
                 section.row_bytes += column.width;
@@ -106,11 +106,11 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
             const int64_t set = set_of[c];
             const int64_t from = m.set_start[set], to = m.set_start[set + 1];
             column.set = from;
-            column.set_size = to - from;
+            column.set_size = static_cast<uint32_t>(to - from);
             column.outside = m.outside[set];
             if (to > from && m.members[to - 1] < kMostMembersInTable) {
                 section.table_of.back() = static_cast<int64_t>(section.tables.size());
-                column.set_size = m.members[to - 1] + 1;
+                column.set_size = static_cast<uint32_t>(m.members[to - 1] + 1);
                 section.tables.resize(section.tables.size() + column.set_size, column.outside);
                 for (int64_t i = from; i < to; ++i)
                     section.tables[section.table_of.back() + m.members[i]] = m.answers[i];
@@ -120,7 +120,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
             int levels = 4;
             while ((int64_t{1} << levels) <= column.n) ++levels;
             column.levels = static_cast<uint8_t>(levels);
-            column.keys = static_cast<int64_t>(section.keys32.size());
+            column.keys = static_cast<uint32_t>(section.keys32.size());
             const int64_t size = int64_t{1} << levels;
             section.keys32.resize(section.keys32.size() + size,
                                   std::numeric_limits<float>::infinity());
@@ -135,8 +135,11 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
                 if (rank < column.n) tree[i] = round_down(keys[rank]);
             }
             if (!m.single) {
-                column.keys64 = static_cast<int64_t>(section.keys64.size());
-                section.keys64.insert(section.keys64.end(), keys.begin(), keys.end());
+                column.sorted = static_cast<uint32_t>(section.sorted.size());
+                section.sorted.resize(section.sorted.size() + column.n);
+                for (int64_t i = start[c]; i < start[c + 1]; ++i)
+                    section.sorted[column.sorted + rank(m.t[order[i]])] =
+                        static_cast<uint32_t>(order[i]);
             }
         }
         section.columns.push_back(column);
@@ -304,8 +307,8 @@ Top make_top(const Machine& m, int64_t tree, const std::vector<int32_t>& size,
     out.selects = std::move(found.selects);
     out.bits = std::move(found.bits);
     out.n_slots = found.n_slots;
-    out.tree = {0, static_cast<uint32_t>(out.selects.size()), 0,
-                static_cast<uint8_t>(out.bits.size()), true};
+    out.trees[0] = {0, 0, static_cast<uint32_t>(out.bits.size())};
+    out.trees[1].first = static_cast<uint32_t>(out.selects.size());
     out.nodes.assign(size_t{1} << out.bits.size(), 0);
     for (size_t leaf = 0; leaf < exits.size(); ++leaf)
         out.nodes[label_of(static_cast<uint32_t>(leaf), true)] = place(exits[leaf]);
@@ -338,6 +341,9 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     plan.rule.assign(m.rule, m.rule + m.n_columns);
     plan.kernels = kernels;
     plan.V = m.V;
+    plan.t = m.t;
+    plan.feeds = m.feeds;
+    plan.test_start = m.test_start;
     plan.set_of.assign(m.n_columns, -1);
     int64_t n_sets = 0;
     for (int64_t c = 0; c < m.n_columns; ++c)
@@ -449,7 +455,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             std::vector<double> by_label(static_cast<size_t>(room), 0.0);
             for (int64_t leaf = 0; leaf < n; ++leaf)
                 by_label[label_of(static_cast<uint32_t>(leaf), gray)] =
-                    value_of((tree.first_leaf + leaf) * k + output);
+                    value_of((plan.first_leaf(&tree - plan.trees.data()) + leaf) * k + output);
             for (int64_t i = 0; i < room; ++i) {
                 auto put = [&](auto* values, auto value) {
                     if (!tree.split) {
@@ -472,8 +478,6 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     plan.trees.resize(m.n_trees);
     for (int64_t tree = 0; tree < m.n_trees; ++tree) {
         Tree& own = plan.trees[tree];
-        own.feeds = m.feeds[tree];
-        own.first_leaf = m.test_start[tree] + tree;
         own.kind = plan.raw_only ? Kind::deep : kinds[tree];
     }
     if (plan.raw_only)
@@ -554,20 +558,20 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
                     group.n_slots = std::max(group.n_slots, found.n_slots);
                     Tree& own = plan.trees[tree];
                     own.gray = gray;
-                    own.place = static_cast<int64_t>(group.trees.size());
                     own.label_bytes = found.bits.size() > 8 ? 2 : 1;
                     SelectTree select;
                     select.first = static_cast<uint32_t>(group.selects.size());
                     group.selects.insert(group.selects.end(), found.selects.begin(),
                                          found.selects.end());
-                    select.last = static_cast<uint32_t>(group.selects.size());
-                    select.bits = static_cast<uint32_t>(group.bits.size());
-                    select.n_bits = static_cast<uint8_t>(found.bits.size());
-                    select.gray = gray;
+                    select.bits = static_cast<uint32_t>(group.bits.size()) & ((1u << 27) - 1);
+                    select.n_bits = static_cast<uint8_t>(found.bits.size()) & 31;
                     group.bits.insert(group.bits.end(), found.bits.begin(), found.bits.end());
                     group.trees.push_back(select);
                     add_values(own, end - begin + 1, gray, true);
                 }
+                SelectTree end{};
+                end.first = static_cast<uint32_t>(group.selects.size());
+                group.trees.push_back(end);
                 group.tests.shrink_to_fit();
                 group.selects.shrink_to_fit();
             } else {
@@ -583,10 +587,15 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         plan.sections.push_back(std::move(section));
     }
 
-    // Kernels read whole registers of values.
-    for (int i = 0; i < 64; ++i) add_value(0.0);
+    // Kernels read 64 values of a table, however many it has.
+    int64_t most = 0;
+    for (const Tree& tree : plan.trees)
+        if (!m.linear_start && m.wants_values)
+            most = std::max(most, tree.values + (k - 1) * tree.n_labels + 64);
+    while (n_values() < most) add_value(0.0);
+    plan.values32.shrink_to_fit();
+    plan.values64.shrink_to_fit();
 
-    plan.raw_start.assign(m.test_start, m.test_start + m.n_trees + 1);
     for (int64_t tree = 0; plan.raw_only && tree < m.n_trees; ++tree) {
         const int64_t begin = m.test_start[tree], leaf0 = begin + tree;
         for (int64_t j = begin; j < m.test_start[tree + 1]; ++j) {
@@ -623,16 +632,15 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     int64_t n_nodes = 0;
     for (int64_t tree = 0; tree < m.n_trees; ++tree) {
         const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
-        plan.trees[tree].nodes = n_nodes;
         plan.node_start.push_back(n_nodes);
         queue.clear();
         queue.push_back(begin < end ? static_cast<int32_t>(begin)
-                                    : ~static_cast<int32_t>(plan.trees[tree].first_leaf));
+                                    : ~static_cast<int32_t>(plan.first_leaf(tree)));
         for (size_t i = 0; i < queue.size(); ++i) {
             const int32_t number = queue[i];
             WideNode node{0, 65535, 0, 0};
             if (number < 0) {
-                node.leaf = static_cast<uint32_t>(~number - plan.trees[tree].first_leaf);
+                node.leaf = static_cast<uint32_t>(~number - plan.first_leaf(tree));
             } else {
                 // No more nodes wait than the tree has leaves, so a step is no larger.
                 node = {coded[number].plane, coded[number].code,
@@ -652,11 +660,11 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
             place_of.assign(2 * (end - begin) + 1, 0);  // tests, then leaves
             for (size_t i = 0; i < queue.size(); ++i)
                 place_of[queue[i] >= 0 ? queue[i] - begin
-                                       : end - begin + ~queue[i] - plan.trees[tree].first_leaf] =
+                                       : end - begin + ~queue[i] - plan.first_leaf(tree)] =
                     static_cast<uint32_t>(i);
             plan.tops.back() = make_top(m, tree, size, coded, [&](int32_t node) {
                 return place_of[node >= 0 ? node - begin
-                                          : end - begin + ~node - plan.trees[tree].first_leaf];
+                                          : end - begin + ~node - plan.first_leaf(tree)];
             });
         }
     }
@@ -666,14 +674,16 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
 
 int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
-    int64_t total = bytes(trees) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
+    int64_t total = bytes(trees) + bytes(node_start) + bytes(used_features) + bytes(members) +
+                    bytes(answers) + bytes(linear_start) + bytes(linear_feature) +
+                    bytes(intercept) + bytes(coefficient) + bytes(linear_constant) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
                     bytes(values64) + bytes(raw) + bytes(row.columns) + bytes(row.level_sizes) +
                     bytes(row.keys) + bytes(row.packs) + bytes(row.roots) + bytes(row.trees);
     for (const Top& top : tops)
         total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +
                  static_cast<int64_t>(sizeof(Top));
     for (const Section& section : sections) {
-        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.keys64) +
+        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted) + bytes(section.planes) +
                  bytes(section.tables);
         for (const Group& group : section.groups)
             total += bytes(group.tests) + bytes(group.selects) + bytes(group.bits) +

@@ -27,11 +27,11 @@ struct Machine {
     const int8_t* outside;
     bool negative_fractions, whole;
     const int32_t* selection;   // (n_tests,)
-    const double* t;            // (n_tests,)
+    const double* t;            // (n_tests,); outlives the plan
     const int8_t* missing;      // (n_tests,)
     const int32_t* children;    // (n_tests, 2)
-    const int64_t* test_start;  // (n_trees + 1,)
-    const int32_t* feeds;       // (n_trees,)
+    const int64_t* test_start;  // (n_trees + 1,); outlives the plan
+    const int32_t* feeds;       // (n_trees,); outlives the plan
     bool narrow;
     const void* V;  // (n_leaves, narrow ? 1 : n_outputs), in the sum's dtype; outlives the plan
     bool sum_single;  // sums are float32
@@ -52,15 +52,12 @@ struct Machine {
 enum class Kind : uint8_t { select, deep };
 
 struct Tree {
-    Kind kind;
-    int32_t feeds;
-    uint8_t label_bytes;
-    bool gray, split;  // split: values stand as planes of bytes
-    uint32_t n_labels;
     int64_t values;  // where its values start, n_labels for each output it has
-    int64_t first_leaf;
-    int64_t place;  // SelectTree of its group
-    int64_t nodes;  // where its nodes start
+    uint32_t n_labels;
+    Kind kind;
+    uint8_t label_bytes;
+    bool gray;   // labels are Gray codes of the leaves' numbers, else the numbers themselves
+    bool split;  // values stand as planes of bytes
 };
 
 // The top of a deep tree, evaluated by selects: its labels say at which node the walk starts.
@@ -68,7 +65,7 @@ struct Top {
     std::vector<Test> tests;
     std::vector<Select> selects;
     std::vector<uint16_t> bits;
-    SelectTree tree{};
+    SelectTree trees[2] = {};
     int64_t n_slots = 0;
     std::vector<uint32_t> nodes;  // by label
 };
@@ -80,7 +77,7 @@ struct Group {
     std::vector<Test> tests;
     std::vector<Select> selects;
     std::vector<uint16_t> bits;
-    std::vector<SelectTree> trees;
+    std::vector<SelectTree> trees;  // by tree, and one more that ends the last
     int64_t n_slots = 0;
     SelectGroup view(const std::vector<Plane>& planes) const {
         return {tests.data(), static_cast<int64_t>(tests.size()), planes.data(), selects.data(),
@@ -92,7 +89,7 @@ struct Group {
 struct Section {
     std::vector<Column> columns;
     std::vector<float> keys32;
-    std::vector<double> keys64;
+    std::vector<uint32_t> sorted;
     std::vector<int8_t> tables;
     std::vector<int64_t> table_of;
     int64_t first, last;    // trees
@@ -135,7 +132,11 @@ struct Plan {
     std::vector<int8_t> answers, outside;
     // The trees.
     const Kernels* kernels = nullptr;
-    const void* V = nullptr;  // the machine's own values, for few rows
+    // The machine's own: values, thresholds, where the tests of a tree start, what it feeds.
+    const void* V = nullptr;
+    const double* t = nullptr;
+    const int64_t* test_start = nullptr;  // (n_trees + 1,)
+    const int32_t* feeds = nullptr;       // (n_trees,)
     std::vector<Tree> trees;
     std::vector<Section> sections;
     std::vector<WalkNode> nodes;
@@ -149,13 +150,14 @@ struct Plan {
     bool raw_only = false;               // a column has too many thresholds to be coded
     // Nodes over z itself, where raw_only.
     std::vector<RawNode> raw;
-    std::vector<int64_t> raw_start;  // (n_trees + 1,)
     std::vector<int32_t> raw_columns;  // columns that some test reads, ascending
     // Linear leaves.
     std::vector<int64_t> linear_start;
     std::vector<int32_t> linear_feature;
     std::vector<double> intercept, coefficient, linear_constant;
     bool linear_single = false;
+    // Leaves of a tree come after the leaves of those before it, one more to a tree than tests.
+    int64_t first_leaf(int64_t tree) const { return test_start[tree] + tree; }
     bool has_nodes() const {
         return raw_only || row.is_made || !node_start.empty() || n_trees == 0;
     }

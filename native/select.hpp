@@ -340,7 +340,7 @@ void expand(const uint64_t* const* planes, int64_t words, uint8_t* labels) {
 void select(const SelectGroup& group, const SelectTree& tree, int64_t n, uint8_t* slots,
             void* labels) {
     const Select* first = group.selects + tree.first;
-    const Select* last = group.selects + tree.last;
+    const Select* last = group.selects + (&tree + 1)->first;
     uint8_t* own = slots + (kFirstTest + group.n_tests) * kBlockBytes;
     if (n > 512)
         run_selects<1024>(first, last, slots, own);

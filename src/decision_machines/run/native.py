@@ -110,7 +110,7 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
         "answers": none.astype(np.int8) if sets is None else sets.answer,
         "outside": none.astype(np.int8) if sets is None else sets.outside,
         "selection": machine.selection,
-        "t": machine.t.astype(np.float64),
+        "t": machine.t.astype(np.float64, copy=False),
         "missing": machine.missing,
         "children": machine.children.reshape(-1),
         "test_start": trees.test_start,
