@@ -360,7 +360,7 @@ void bind_engine(nb::module_& m) {
     nb::class_<PyEngine>(m, "Engine")
         .def(nb::init<const std::string&, int, nb::dict>(), "target"_a, "force"_a, "parts"_a)
         .def("array", &PyEngine::array)
-        .def("row", &PyEngine::row)
+        .def("row", &PyEngine::row, "X"_a.none(), "integers_single"_a)
         .def("features", &PyEngine::features)
         .def("sparse", &PyEngine::sparse)
         .def("describe", &PyEngine::describe);
