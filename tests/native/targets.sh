@@ -1,0 +1,29 @@
+#!/bin/sh
+# Builds and runs tests/native/targets.cpp with the compiler in CXX, and RUN in front of the program:
+#     CXX=clang++ tests/native/targets.sh
+#     CXX=aarch64-linux-gnu-g++ RUN="qemu-aarch64 -L /usr/aarch64-linux-gnu" tests/native/targets.sh
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+CXX=${CXX:-c++}
+flags="-std=c++17 -O2 -Wall -Wextra -Wno-psabi -ffp-contract=off -pthread"
+kernels() {
+    name=$1
+    shift
+    $CXX $flags -DDM_TARGET="$name" "$@" -c "$root/native/kernels.cpp" -o "$build/$name.o"
+}
+kernels scalar -DDM_SCALAR
+case $($CXX -dumpmachine) in
+    x86_64*)
+        kernels v2 -march=x86-64-v2
+        kernels v3 -march=x86-64-v3
+        kernels v4 -march=x86-64-v4
+        kernels v4_vbmi -march=x86-64-v4 -mavx512vbmi
+        ;;
+    aarch64*) kernels neon ;;
+esac
+$CXX $flags "$root/tests/native/targets.cpp" "$root"/native/engine.cpp "$root"/native/few.cpp \
+    "$root"/native/pack_plan.cpp "$root"/native/plan.cpp "$root"/native/targets.cpp "$build"/*.o \
+    -o "$build/targets"
+${RUN:-} "$build/targets"
