@@ -22,6 +22,8 @@ Engine::Engine(Plan given) : plan(std::move(given)) {
     int64_t widest = 1;
     for (const Section& section : plan.sections)
         widest = std::max(widest, section.has_deep ? 2 * section.n_planes : section.row_bytes);
+    if (plan.oblique.is_made)
+        widest = std::max<int64_t>(8 * static_cast<int64_t>(plan.oblique.columns.size()), 1);
     tile_rows_ = std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows,
                             kMostTileRows);
     feature_at_.assign(plan.n_features, -1);
@@ -144,9 +146,12 @@ template <typename Sum>
 void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
                   int32_t* leaves) const {
     const Kernels& kernels = *plan.kernels;
-    if ((n < kFewRows && plan.has_nodes()) || plan.raw_only || plan.row.is_made)
+    if (!plan.oblique.is_made &&
+        ((n < kFewRows && plan.has_nodes()) || plan.raw_only || plan.row.is_made))
         return few(source, row, n, own, margins, leaves);
-    const int64_t rows = (n + kBlockRows - 1) / kBlockRows * kBlockRows;
+    // Room for whole blocks; kernels that add values go on to the next multiple of 64.
+    const int64_t whole = plan.oblique.is_made ? 64 : kBlockRows;
+    const int64_t rows = (n + whole - 1) / whole * whole;
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
     const bool has_linear = !plan.linear_start.empty() && margins;
 
@@ -188,6 +193,12 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
     }
     own.labels.reserve(kBlockRows * 4);
 
+    if (plan.oblique.is_made)
+        oblique_leaves(source, spread_out, row, n, own, [&](int64_t i, uint32_t* found) {
+            for (int64_t block = 0; block < n; block += kBlockRows)
+                finish_block<Sum>(i, found + block, row, block, std::min(kBlockRows, n - block),
+                                  rows, own, margins != nullptr, leaves);
+        });
     for (const Section& section : plan.sections) {
         // Selects read planes of the whole tile, walks read the codes of a row together.
         const int64_t plane_rows = section.has_select ? rows : kCodeRows;

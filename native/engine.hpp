@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -62,6 +63,16 @@ private:
     template <typename Sum, typename Node>
     void deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
                     Workspace& own, bool wants_margins, int32_t* leaves) const;
+    // Exit leaves of every tree of an oblique machine, given to `use`, for rows row..row + n.
+    void oblique_leaves(const Source& source, const std::vector<Feature>& spread_out, int64_t row,
+                        int64_t n, Workspace& own,
+                        const std::function<void(int64_t, uint32_t*)>& use) const;
+    template <typename T>
+    T* oblique_rows(const Source& source, const std::vector<Feature>& spread_out, int64_t row,
+                    int64_t n, Workspace& own) const;
+    // Rows as the caller holds them, where they are as the kernel reads them, or null.
+    template <typename T>
+    const T* rows_in_place(const Source& source, int64_t row) const;
     Coding coding_of(const Section& section) const;
     // The used features of one row; whether they are floats.
     bool few_features(const Source& source, int64_t row, void* x) const;

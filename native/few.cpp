@@ -12,7 +12,7 @@
 namespace dm {
 namespace {
 
-// z of one column from its feature's x. The column is one of the machine's, not of a section.
+// z of a column of categories from its feature's x.
 double member(const Plan& plan, int64_t column, double x) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     if (x != x) return nan;
@@ -28,6 +28,8 @@ double member(const Plan& plan, int64_t column, double x) {
     return answer == 0 ? nan : answer > 0 ? 1.0 : 0.0;
 }
 
+}  // namespace
+
 double z_of(const Plan& plan, int64_t column, double x) {
     switch (static_cast<Rule>(plan.rule[column])) {
         case Rule::value: return x;
@@ -39,6 +41,8 @@ double z_of(const Plan& plan, int64_t column, double x) {
         default: return member(plan, column, x);
     }
 }
+
+namespace {
 
 template <typename T>
 void copy_features(const Source& source, int64_t row, const std::vector<int32_t>& features, T* x) {

@@ -22,6 +22,7 @@ namespace dm::DM_TARGET {
 #include "accumulate.hpp"
 #include "coding.hpp"
 #include "deep.hpp"
+#include "oblique.hpp"
 #include "pack.hpp"
 #include "select.hpp"
 
@@ -64,6 +65,8 @@ extern const Kernels kernels = {
     add<double>,
     add_trees<float>,
     add_trees<double>,
+    oblique<float>,
+    oblique<double>,
 };
 
 }  // namespace dm::DM_TARGET

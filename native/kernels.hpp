@@ -146,6 +146,18 @@ struct RowPacks {
     int doublings;
 };
 
+// Tests that weigh several columns: right where the sum of z[column] weight is above t.
+struct ObliqueTests {
+    const int64_t* start;   // (n_tests + 1,) where a test's terms start, by ascending column
+    const int32_t* column;  // by term, as z has them; null where every test has all n_terms of z
+    const void* weight;     // by term, of z's type
+    int64_t n_terms;
+    const double* t;
+    const int8_t* missing;
+    const int32_t* children;  // (n_tests, 2)
+};
+constexpr int64_t kUnderWayBytes = 8;  // to a row under way
+
 constexpr int64_t kAddTrees = 4;  // whose values are added in one go
 
 // Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
@@ -216,6 +228,11 @@ struct Kernels {
                         const int64_t* n_labels, float* sum);
     void (*add_trees64)(const uint8_t* labels, int64_t n, const double* const* values,
                         const int64_t* n_labels, double* sum);
+    // Exit leaves of one oblique tree, counted over all trees, for n rows of z; see oblique.hpp.
+    void (*oblique32)(const ObliqueTests& tests, int32_t root, const float* z, int64_t stride,
+                      int64_t n, void* buffer, uint32_t* leaves);
+    void (*oblique64)(const ObliqueTests& tests, int32_t root, const double* z, int64_t stride,
+                      int64_t n, void* buffer, uint32_t* leaves);
 };
 
 #define DM_DECLARE_TARGET(name) \

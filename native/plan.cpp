@@ -344,6 +344,8 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     plan.t = m.t;
     plan.feeds = m.feeds;
     plan.test_start = m.test_start;
+    plan.missing = m.missing;
+    plan.children = m.children;
     plan.set_of.assign(m.n_columns, -1);
     int64_t n_sets = 0;
     for (int64_t c = 0; c < m.n_columns; ++c)
@@ -356,7 +358,14 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     }
     const int64_t n_leaves = m.n_tests + m.n_trees, k = m.narrow ? 1 : m.n_outputs;
     std::vector<char> reads(m.n_columns, 0), wants(m.n_features, 0);
-    for (int64_t j = 0; j < m.n_tests; ++j) reads[m.selection[j]] = 1;
+    if (m.weight_start) {
+        plan.weight_start = m.weight_start;
+        plan.weight = m.weight;
+        plan.oblique = make_oblique(m);
+        for (const int32_t c : plan.oblique.columns) reads[c] = 1;
+    } else {
+        for (int64_t j = 0; j < m.n_tests; ++j) reads[m.selection[j]] = 1;
+    }
     for (int64_t c = 0; c < m.n_columns; ++c)
         if (reads[c]) {
             plan.raw_columns.push_back(static_cast<int32_t>(c));
@@ -406,7 +415,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     std::vector<int64_t> starts{0};
     {
         std::vector<int64_t> counts(m.n_columns, 0), own(m.n_columns, 0);
-        for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+        for (int64_t tree = 0; !plan.oblique.is_made && tree < m.n_trees; ++tree) {
             const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
             bool fits = true;
             for (int64_t j = begin; j < end; ++j) {
@@ -426,6 +435,8 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     }
     // A node counts planes in 16 bits, at most two of them to a column.
     if (force == 3 || 2 * plan.raw_columns.size() > 65535) plan.raw_only = true;
+    if (plan.oblique.is_made) plan.raw_only = false;
+    const bool is_coded = !plan.raw_only && !plan.oblique.is_made;
 
     auto add_value = [&](double value) {
         if (m.sum_single)
@@ -474,13 +485,13 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
         }
     };
 
-    std::vector<Coded> coded(plan.raw_only ? 0 : m.n_tests);
+    std::vector<Coded> coded(is_coded ? m.n_tests : 0);
     plan.trees.resize(m.n_trees);
     for (int64_t tree = 0; tree < m.n_trees; ++tree) {
         Tree& own = plan.trees[tree];
-        own.kind = plan.raw_only ? Kind::deep : kinds[tree];
+        own.kind = is_coded ? kinds[tree] : Kind::deep;
     }
-    if (plan.raw_only)
+    if (!is_coded)
         for (Tree& tree : plan.trees) {
             const int64_t i = &tree - plan.trees.data();
             tree.label_bytes = 4;
@@ -489,7 +500,7 @@ Plan compile(const Machine& m, const Kernels* kernels, int force) {
     // Where selects are dear, deep trees are walked from their roots.
     const bool has_tops = m.wants_values && kernels->select_cost < 2;
     std::vector<uint32_t> distinct, own_keys;
-    for (size_t s = 0; !plan.raw_only && s + 1 < starts.size(); ++s) {
+    for (size_t s = 0; is_coded && s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
         Section section = make_section(m, starts[s], starts[s + 1], coded, plan.set_of);
         section.first = starts[s];
@@ -677,7 +688,7 @@ int64_t Plan::n_bytes() const {
     int64_t total = bytes(trees) + bytes(node_start) + bytes(used_features) + bytes(members) +
                     bytes(answers) + bytes(linear_start) + bytes(linear_feature) +
                     bytes(intercept) + bytes(coefficient) + bytes(linear_constant) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
-                    bytes(values64) + bytes(raw) + bytes(row.columns) + bytes(row.level_sizes) +
+                    bytes(values64) + bytes(raw) + bytes(oblique.columns) + bytes(oblique.column) + bytes(row.columns) + bytes(row.level_sizes) +
                     bytes(row.keys) + bytes(row.packs) + bytes(row.roots) + bytes(row.trees);
     for (const Top& top : tops)
         total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +

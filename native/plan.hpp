@@ -28,10 +28,14 @@ struct Machine {
     bool negative_fractions, whole;
     const int32_t* selection;   // (n_tests,)
     const double* t;            // (n_tests,); outlives the plan
-    const int8_t* missing;      // (n_tests,)
-    const int32_t* children;    // (n_tests, 2)
+    const int8_t* missing;      // (n_tests,); outlives the plan
+    const int32_t* children;    // (n_tests, 2); outlives the plan
     const int64_t* test_start;  // (n_trees + 1,); outlives the plan
     const int32_t* feeds;       // (n_trees,); outlives the plan
+    // Oblique tests instead of `selection`, or null; all of them outlive the plan.
+    const int64_t* weight_start;   // (n_tests + 1,)
+    const int32_t* weight_column;  // by ascending column
+    const void* weight;            // of the columns' type
     bool narrow;
     const void* V;  // (n_leaves, narrow ? 1 : n_outputs), in the sum's dtype; outlives the plan
     bool sum_single;  // sums are float32
@@ -118,6 +122,13 @@ struct RowPlan {
     int doublings = 0;
 };
 
+// What oblique tests need beyond the machine's arrays; see oblique.hpp.
+struct ObliquePlan {
+    bool is_made = false;
+    std::vector<int32_t> columns;  // that some test weighs, ascending
+    std::vector<int32_t> column;   // by term: its place among them; empty where all tests have all
+};
+
 struct Plan {
     // What is left of the machine.
     int64_t n_features = 0, n_columns = 0, n_trees = 0, n_outputs = 0, n_tests = 0;
@@ -137,6 +148,11 @@ struct Plan {
     const double* t = nullptr;
     const int64_t* test_start = nullptr;  // (n_trees + 1,)
     const int32_t* feeds = nullptr;       // (n_trees,)
+    const int8_t* missing = nullptr;
+    const int32_t* children = nullptr;
+    const int64_t* weight_start = nullptr;
+    const void* weight = nullptr;
+    ObliquePlan oblique;
     std::vector<Tree> trees;
     std::vector<Section> sections;
     std::vector<WalkNode> nodes;
@@ -159,10 +175,15 @@ struct Plan {
     // Leaves of a tree come after the leaves of those before it, one more to a tree than tests.
     int64_t first_leaf(int64_t tree) const { return test_start[tree] + tree; }
     bool has_nodes() const {
-        return raw_only || row.is_made || !node_start.empty() || n_trees == 0;
+        return raw_only || row.is_made || oblique.is_made || !node_start.empty() || n_trees == 0;
     }
     int64_t n_bytes() const;
 };
+
+// z of one column from its feature's x.
+double z_of(const Plan& plan, int64_t column, double x);
+
+ObliquePlan make_oblique(const Machine& machine);
 
 Plan compile(const Machine& machine, const Kernels* kernels, int force);
 

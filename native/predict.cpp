@@ -187,7 +187,7 @@ public:
         nb::list trees, groups;
         for (const dm::Tree& tree : plan.trees) {
             const char* names[] = {"select", "deep"};
-            trees.append(plan.row.is_made ? "pack" : plan.raw_only ? "raw" : names[static_cast<int>(tree.kind)]);
+            trees.append(plan.oblique.is_made ? "oblique" : plan.row.is_made ? "pack" : plan.raw_only ? "raw" : names[static_cast<int>(tree.kind)]);
         }
         int64_t tests = 0, selects = 0;
         for (const dm::Section& section : plan.sections)
@@ -245,7 +245,21 @@ private:
         auto members = nb::cast<In<int64_t>>(parts["members"]);
         auto answers = nb::cast<In<int8_t>>(parts["answers"]);
         auto outside = nb::cast<In<int8_t>>(parts["outside"]);
-        auto selection = nb::cast<In<int32_t>>(parts["selection"]);
+        const bool is_oblique = parts.contains("weight_start");
+        In<int32_t> selection, weight_column;
+        In<int64_t> weight_start;
+        In<float> weight32;
+        In<double> weight64;
+        if (is_oblique) {
+            weight_start = nb::cast<In<int64_t>>(parts["weight_start"]);
+            weight_column = nb::cast<In<int32_t>>(parts["weight_column"]);
+            if (m.single)
+                weight32 = nb::cast<In<float>>(parts["weight"]);
+            else
+                weight64 = nb::cast<In<double>>(parts["weight"]);
+        } else {
+            selection = nb::cast<In<int32_t>>(parts["selection"]);
+        }
         auto t = nb::cast<In<double>>(parts["t"]);
         auto missing = nb::cast<In<int8_t>>(parts["missing"]);
         auto children = nb::cast<In<int32_t>>(parts["children"]);
@@ -263,7 +277,7 @@ private:
         m.n_tests = static_cast<int64_t>(t.shape(0));
         const int64_t n_leaves = m.n_tests + m.n_trees, k = m.narrow ? 1 : m.n_outputs;
         auto size = [](const auto& array) { return static_cast<int64_t>(array.shape(0)); };
-        require(size(rule) == m.n_columns && size(selection) == m.n_tests &&
+        require(size(rule) == m.n_columns && (is_oblique || size(selection) == m.n_tests) &&
                     size(missing) == m.n_tests && size(children) == 2 * m.n_tests &&
                     size(test_start) == m.n_trees + 1 && size(base) == m.n_outputs &&
                     (m.sum_single ? size(V32) : size(V64)) == n_leaves * k && size(answers) == size(members) &&
@@ -275,7 +289,24 @@ private:
         m.members = members.data();
         m.answers = answers.data();
         m.outside = outside.data();
-        m.selection = selection.data();
+        if (is_oblique) {
+            const int64_t n_terms = size(weight_column);
+            require(size(weight_start) == m.n_tests + 1 &&
+                        (m.single ? size(weight32) : size(weight64)) == n_terms &&
+                        weight_start.data()[0] == 0 && weight_start.data()[m.n_tests] == n_terms,
+                    "the weights do not fit together");
+            for (int64_t i = 0; i < n_terms; ++i)
+                require(weight_column.data()[i] >= 0 && weight_column.data()[i] < m.n_columns,
+                        "no such column");
+            for (int64_t j = 0; j < m.n_tests; ++j)
+                require(weight_start.data()[j] <= weight_start.data()[j + 1],
+                        "the weights do not fit together");
+            m.weight_start = weight_start.data();
+            m.weight_column = weight_column.data();
+            m.weight = m.single ? static_cast<const void*>(weight32.data()) : weight64.data();
+        } else {
+            m.selection = selection.data();
+        }
         m.t = t.data();
         m.missing = missing.data();
         m.children = children.data();

@@ -433,9 +433,62 @@ def test_symmetric_trees_need_no_selects():
     check(machine, many(probe_rows(machine), 300))
 
 
-def test_oblique_machines_fall_back_to_the_walk():
-    rng = np.random.default_rng(59)
-    machine = make_machine([9, 5], rng, oblique=True)
-    X = many(probe_rows(machine), 50)
+@settings(max_examples=40, deadline=None)
+@given(
+    machines(max_trees=4, max_leaves=40, oblique=True), st.sampled_from([np.float64, np.float32])
+)
+def test_oblique_machines_equal_the_plain_descent(machine, dtype):
+    with np.errstate(all="ignore"):
+        X = probe_rows(machine, max_rows=60).astype(dtype)
+        check(machine, X, kernels=["auto"])
+        check(machine, X[:1], kernels=["auto"])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [1, 3, 16, 37, 100])
+@pytest.mark.parametrize("density", [0.3, 1.0])
+def test_weighted_sums_have_the_bits_of_terms_added_one_by_one(n_features, dtype, density):
+    """Weights with full mantissas: any other order of the terms would round otherwise."""
+    rng = np.random.default_rng(71)
+    machine = make_machine([31, 1, 8, 60], rng, oblique=True, n_features=n_features, dtype=dtype)
+    n_columns = len(machine.columns)
+    S = rng.standard_normal((machine.n_tests, n_columns))
+    S[rng.random(S.shape) >= density] = 0
+    X = rng.standard_normal((150, n_features)).astype(dtype)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    X[rng.random(X.shape) < 0.01] = np.inf
+    z = machine.columns.read(X)
+    q = np.zeros(machine.n_tests, dtype)
+    row = rng.integers(len(X), size=machine.n_tests)
+    for column in range(n_columns):  # thresholds that some row's sum equals
+        with np.errstate(all="ignore"):
+            term = S.astype(dtype)[:, column] * z[row, column]
+            q = np.where(S[:, column] == 0, q, q + term)
+    machine = replace(
+        machine, selection=sp.csr_array(S.astype(dtype)), t=np.where(np.isfinite(q), q, 0)
+    )
+    with np.errstate(all="ignore"):
+        check(machine, X, kernels=["auto"])
+        check(machine, np.asfortranarray(X)[:7], kernels=["auto"])
+        check(machine, X[3:4], kernels=["auto"])
+
+
+def test_oblique_machines_are_run_natively_with_any_output_and_input():
+    rng = np.random.default_rng(73)
+    for aggregate in ("sum", "min", "max"):
+        machine = make_machine([40, 9], rng, oblique=True, n_outputs=3, values="real", n_features=5)
+        machine = replace(machine, output=replace(machine.output, aggregate=aggregate))
+        assert native.describe_plan(machine)["trees by kernel"] == {"oblique": 2}
+        X = np.round(3 * rng.standard_normal((1500, 5)))
+        for x in (X, X[:1], X[::-2], X.astype(np.int32), X[:0], sp.csr_array(X)):
+            assert same_bits(machine.margin(x), machine.margin(x, engine="walk"))
+            assert np.array_equal(machine.apply(x), machine.apply(x, engine="walk"))
+        assert same_bits(machine.margin(X, n_threads=3), machine.margin(X, n_threads=1))
+
+
+def test_weighted_medians_are_left_to_the_walk():
+    machine = make_machine([9, 5], np.random.default_rng(59))
+    machine = replace(machine, output=replace(machine.output, aggregate="median"))
     assert not native.supports(machine)
+    X = many(probe_rows(machine), 50)
     assert same_bits(machine.margin(X), machine.margin(X, engine="walk"))

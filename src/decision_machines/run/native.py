@@ -68,8 +68,7 @@ def supports(machine: DecisionMachine) -> bool:
     """Whether the native engine can run this machine; the walk does the others."""
     linear = machine.linear
     return (
-        not machine.is_oblique
-        and machine.output.aggregate in AGGREGATES
+        machine.output.aggregate in AGGREGATES
         and machine.n_leaves < 2**31
         and (linear is None or linear.intercept.dtype == linear.coefficient.dtype)
     )
@@ -109,7 +108,6 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
         "members": none if sets is None else sets.members,
         "answers": none.astype(np.int8) if sets is None else sets.answer,
         "outside": none.astype(np.int8) if sets is None else sets.outside,
-        "selection": machine.selection,
         "t": machine.t.astype(np.float64, copy=False),
         "missing": machine.missing,
         "children": machine.children.reshape(-1),
@@ -119,6 +117,16 @@ def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto")
         "V": _cast(machine.V, output.dtype).reshape(-1),
         "base": output.base.astype(np.float64),
     }
+    if machine.is_oblique:
+        S = machine.S
+        # Terms are added in the order of the columns, as `reference.selected` adds them.
+        parts |= {
+            "weight_start": S.indptr.astype(np.int64),
+            "weight_column": S.indices.astype(np.int32),
+            "weight": S.data,
+        }
+    else:
+        parts["selection"] = machine.selection
     if machine.linear is not None:
         linear = machine.linear
         constant = _cast(machine.V, linear.intercept.dtype).astype(np.float64)
