@@ -20,6 +20,7 @@ from decision_machines.train.leaf_ridge import (
     ridge_towards,
 )
 from decision_machines.train.linear_leaves import linear_leaves_tree
+from decision_machines.train.regression_machine import regression_machine
 from decision_machines.train.regression_rows import Units, checked
 from decision_machines.train.regression_search import RegressionEffort
 from decision_machines.train.regression_sweeps import (
@@ -27,10 +28,7 @@ from decision_machines.train.regression_sweeps import (
     objective,
     sweep_nodes,
 )
-from decision_machines.train.regression_tree import (
-    RegressionTree,
-    weighted_quantile,
-)
+from decision_machines.train.regression_tree import RegressionTree
 
 BRIEF = RegressionEffort(n_first=1, n_second=1, first_steps=40, second_steps=40)
 
@@ -100,11 +98,24 @@ def test_a_leaf_without_rows_has_its_parents_function():
     np.testing.assert_allclose(A[1::2], parents)
 
 
-@given(st.lists(st.floats(-9, 9), min_size=1, max_size=20), st.floats(0, 0.4))
-def test_a_weighted_quantile_counts_a_row_of_weight_two_twice(values, share):
-    values = np.array(values)
-    once = weighted_quantile(np.repeat(values, 2), np.ones(2 * len(values)), share)
-    assert weighted_quantile(values, np.full(len(values), 2.0), share) == once
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.3]))
+@settings(max_examples=20, deadline=None)
+def test_ranges_are_quantiles_of_each_leafs_answers_by_weight(seed, share):
+    found, rows, _, _ = random_tree(seed, depth=2)
+    exits = found.exit_leaves(rows.Z)
+    low, high = found.ranges(exits, rows).without(share)
+    answer = found.predict(rows)[:, 0]
+    for leaf in np.unique(exits):
+        own = exits == leaf
+        weight = rows.weight[own]
+        below = weight[answer[own] < low[leaf] - 1e-12].sum()
+        above = weight[answer[own] > high[leaf] + 1e-12].sum()
+        assert max(below, above) <= share * weight.sum() + 1e-9
+        assert low[leaf] in answer[own] or np.isclose(answer[own], low[leaf]).any()
+        if share == 0:
+            np.testing.assert_allclose(
+                [low[leaf], high[leaf]], [answer[own].min(), answer[own].max()]
+            )
 
 
 # ---------------------------------------------------------------------- sweeps
@@ -151,8 +162,8 @@ def test_a_sweep_finds_the_test_between_two_planes():
 def test_the_machine_answers_as_the_tree_in_training(seed, q, low, high):
     found, rows, units, (X, _, _) = random_tree(seed, q=q)
     if q == 1:
-        found = found.capped(rows, 0.05, low, high)
-    machine, slope = found.machine(units, "test")
+        found = found.capped(found.ranges(found.exit_leaves(rows.Z), rows), 0.05, low, high)
+    machine, slope = regression_machine(found, units, "test")
     assert len(slope) == machine.n_tests
     answer = machine.margin(X)
     expected = units.centre + units.spread * found.predict(rows)
@@ -163,8 +174,9 @@ def test_the_machine_answers_as_the_tree_in_training(seed, q, low, high):
 
 def test_caps_hold_the_answers_of_far_rows_within_those_of_training():
     found, rows, units, (X, _, _) = random_tree(3)
-    capped, _ = found.capped(rows, 0.0, True, True).machine(units, "test")
-    open_, _ = found.machine(units, "test")
+    ranges = found.ranges(found.exit_leaves(rows.Z), rows)
+    capped, _ = regression_machine(found.capped(ranges, 0.0, True, True), units, "test")
+    open_, _ = regression_machine(found, units, "test")
     seen, far = capped.predict(X), 100 * X
     np.testing.assert_allclose(seen, open_.predict(X), rtol=1e-9, atol=1e-9)
     assert np.ptp(capped.predict(far)) <= np.ptp(seen) * (1 + 1e-9)
@@ -175,8 +187,8 @@ def test_a_test_that_divides_no_rows_is_not_in_the_machine():
     found, rows, units, (X, _, _) = random_tree(5, depth=2)
     t = found.t.copy()
     t[0] = 1e6
-    closed = replace(found, t=t).settled(rows).with_leaves(found.A, rows)
-    machine, _ = closed.machine(units, "test")
+    closed = replace(found, t=t).settled(rows)
+    machine, _ = regression_machine(closed, units, "test")
     assert machine.n_tests == 1
     expected = units.centre + units.spread * closed.predict(rows)
     np.testing.assert_allclose(machine.margin(X), expected, rtol=1e-9)

@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from decision_machines.train.soft_descent import RECIPES, SoftTrees  # noqa: E402
 from decision_machines.train.soft_tree import SoftEffort, soft_tree  # noqa: E402
 
-BRIEF = SoftEffort(60, 120, RECIPES[:2])
-LONGER = SoftEffort(100, 500, RECIPES[:2])
+BRIEF = SoftEffort(50, 100, 20, RECIPES[:2], n_second=1)
+LONGER = SoftEffort(100, 400, 50, RECIPES[:2], n_second=2)
 
 
 def moons(m: int, seed: int = 0):
@@ -45,7 +45,7 @@ def test_soft_and_hard_answers_are_right_and_near_each_other():
 def test_the_module_answers_what_was_trained():
     X, y = moons(200)
     trees = SoftTrees.start(2, 2, 3, RECIPES[:1], is_classifier=True, seed=0)
-    effort = SoftEffort(30, 0, RECIPES[:1])
+    effort = SoftEffort(30, 0, 0, RECIPES[:1], n_second=1)
     fit = tree(X, y, effort=effort, validation=(X, y))
     from decision_machines.train.scaling import Scaling
 

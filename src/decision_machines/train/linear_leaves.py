@@ -76,7 +76,7 @@ def linear_leaves_tree(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = np.where(X[:, 0] > X[:, 1], X[:, 0], -2 * X[:, 1])
-    >>> fit = linear_leaves_tree(X, y, depth=1, show=False)
+    >>> fit = linear_leaves_tree(X, y, depth=1, n_threads=1, show=False)
     >>> fit.machine
     DecisionMachine(1 tree, 2 leaves, depth 1, 2 features, oblique; tree with linear leaves)
     >>> fit.machine.predict([[3.0, 1.0], [1.0, 3.0]]).round(1)
@@ -89,6 +89,7 @@ def linear_leaves_tree(
         raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 0 to {MOST_DEPTH}")
     _require_torch()
     from .oblique import _threads
+    from .regression_machine import regression_machine
     from .regression_search import RegressionEffort, RegressionSearch
 
     started = time.perf_counter()
@@ -121,8 +122,8 @@ def linear_leaves_tree(
     is_refitted = validation is None and len(given[0]) > len(train[0])
     if is_refitted:
         tree = search.refitted(best, units.rows(*given))
-    machine, slope = tree.machine(
-        units, "tree with linear leaves" if is_linear else "oblique regression tree"
+    machine, slope = regression_machine(
+        tree, units, "tree with linear leaves" if is_linear else "oblique regression tree"
     )
     report = {
         "chosen": best.group,

@@ -34,6 +34,8 @@ N_CAPPED = 4
 """Rules of a group of trees that are capped."""
 N_SHALLOWER = 3
 """Shapes of linear leaves tried beside the deepest: room for caps, and for few rows."""
+CAPS_MAY_COST = 0.005
+"""Share of the loss on validation that caps on more sides may cost."""
 GOOD_ENOUGH = 1e-6
 """Share of the variance left on validation at which nothing more is tried."""
 MOST_FOR_SWEEPS = 2**25
@@ -80,6 +82,10 @@ class Cap:
     low: bool = False
     high: bool = False
 
+    @property
+    def n_sides(self) -> int:
+        return int(self.low) + int(self.high)
+
     def __str__(self) -> str:
         sides = " and ".join(side for side in ("low", "high") if getattr(self, side))
         return f"capped {sides} at {self.share:g}" if sides else "open"
@@ -90,6 +96,7 @@ class Judgement:
     """A tree among the candidates, and how it was made."""
 
     tree: RegressionTree
+    origin: str
     group: str
     loss: float
     rule: Rule
@@ -149,8 +156,22 @@ class RegressionSearch:
     # ------------------------------------------------------------------ candidates
 
     def best(self) -> Judgement:
-        """The best tree of the best group."""
+        """The best tree of the best group.
+
+        Caps guard against rows unlike any that validation has, so validation cannot tell what
+        they are worth: where the same trees with caps on more sides lose next to nothing by it,
+        they are taken.
+        """
         group = min(self.groups, key=self._score)
+        chosen = self.groups[group][0]
+        bound = self._score(group) * (1 + CAPS_MAY_COST)
+        for other, (found, *_) in self.groups.items():
+            if (found.origin, found.rule) != (chosen.origin, chosen.rule):
+                continue
+            key = found.cap.n_sides, -self._score(other)
+            own = self.groups[group][0].cap.n_sides, -self._score(group)
+            if key > own and self._score(other) <= bound:
+                group = other
         return min(self.groups[group], key=lambda found: found.loss)
 
     def scores(self) -> dict[str, float]:
@@ -161,8 +182,13 @@ class RegressionSearch:
     def refitted(self, found: Judgement, rows: Rows) -> RegressionTree:
         """The tree with leaves and caps fitted to these rows by the same rules."""
         tree = found.tree.settled(rows)
-        A = self._functions(tree, found.prior, found.rule, rows)
-        return self._capped(tree.with_leaves(A, rows), found.cap, rows)
+        tree = tree.with_functions(self._functions(tree, found.prior, found.rule, rows))
+        cap = found.cap
+        if not cap.n_sides:
+            return tree
+        return tree.capped(
+            tree.ranges(tree.exit_leaves(rows.Z), rows), cap.share, cap.low, cap.high
+        )
 
     def _score(self, group: str) -> float:
         losses = [found.loss for found in self.groups[group]]
@@ -184,7 +210,7 @@ class RegressionSearch:
         fits: list[tuple[float, int, Rule, list[RegressionTree]]] = []
         for rule in self._rules(depth) if sums[0] is not None else [Rule()]:
             trees = [
-                tree.with_leaves(prior if own is None else _solve(own, prior, rule), self.rows)
+                tree.with_functions(prior if own is None else _solve(own, prior, rule))
                 for (tree, prior), own in zip(made, sums, strict=True)
             ]
             losses = [self._loss(tree, e) for tree, e in zip(trees, held, strict=True)]
@@ -192,9 +218,13 @@ class RegressionSearch:
             for tree, loss, (_, prior) in zip(trees, losses, made, strict=True):
                 self._keep(prefix, tree, loss, rule, Cap(), prior)
         for _, _, rule, trees in sorted(fits, key=lambda fit: fit[:2])[:N_CAPPED]:
-            for cap in self._caps(depth):
-                for tree, e, (_, prior) in zip(trees, held, made, strict=True):
-                    capped = self._capped(tree, cap, self.rows)
+            caps = list(self._caps(depth))
+            for tree, trained, e, (_, prior) in zip(trees, exits, held, made, strict=True):
+                if not caps:
+                    break
+                ranges = tree.ranges(trained, self.rows)
+                for cap in caps:
+                    capped = tree.capped(ranges, cap.share, cap.low, cap.high)
                     self._keep(prefix, capped, self._loss(capped, e), rule, cap, prior)
 
     def _loss(self, tree: RegressionTree, exits: np.ndarray) -> float:
@@ -212,7 +242,7 @@ class RegressionSearch:
         prior: np.ndarray,
     ) -> None:
         group = f"{prefix}, {rule}, {cap}"
-        found = Judgement(tree, group, loss, rule, cap, prior)
+        found = Judgement(tree, prefix, group, loss, rule, cap, prior)
         self.groups.setdefault(group, []).append(found)
 
     def _rules(self, depth: int) -> Iterator[Rule]:
@@ -246,11 +276,6 @@ class RegressionSearch:
     ) -> np.ndarray:
         sums = self._sums(tree.exit_leaves(rows.Z), rows, len(tree.V))
         return prior if sums is None else _solve(sums, prior, rule)
-
-    def _capped(self, tree: RegressionTree, cap: Cap, rows: Rows) -> RegressionTree:
-        if not (cap.low or cap.high):
-            return tree
-        return tree.capped(rows, cap.share, cap.low, cap.high)
 
     # ------------------------------------------------------------------ where trees come from
 
@@ -318,7 +343,7 @@ class RegressionSearch:
                 tree = found.tree
                 if len(tree.V) * len(self.rows) > MOST_FOR_SWEEPS:
                     return
-                bare = tree.with_leaves(tree.A, self.rows)
+                bare = tree.with_functions(tree.A)
                 ridge = max(found.rule.ridge, 1.0)
                 swept = alternate_regression(bare, self.rows, tree.A, ridge=ridge)
                 made.append((swept, swept.A))

@@ -35,7 +35,7 @@ def alternate_regression(
     *,
     ridge: float,
     logistic_ridge: float = 1.0,
-    n_sweeps: int = 5,
+    n_sweeps: int = 3,
 ) -> RegressionTree:
     """The tree after sweeps over nodes and leaves, until neither changes it.
 

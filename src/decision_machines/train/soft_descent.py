@@ -28,6 +28,8 @@ LEAST = 1e-7
 """Added to probabilities under a logarithm."""
 GROW = (0.5, 0.9)
 """Between these shares of the steps tests grow steeper."""
+GOING_ON = 0.2
+"""Learning rate of trees that go on, relative to that of their recipe."""
 MOST_AT_ONCE = 2**24
 """Weights over leaves that may stand in memory while trees are asked."""
 
@@ -44,10 +46,10 @@ class SoftRecipe:
 
 
 RECIPES = (
-    SoftRecipe("light decay", decay=0.05),
-    SoftRecipe("decay", decay=0.15),
-    SoftRecipe("fast, decay", lr=0.1, decay=0.1),
-    SoftRecipe("strong decay", decay=0.5, length=1.0),
+    SoftRecipe("decay"),
+    SoftRecipe("short start", decay=0.2, length=1.0),
+    SoftRecipe("fast, short start", lr=0.1, length=1.0),
+    SoftRecipe("strong decay, short start", decay=1.0, length=1.0),
 )
 """Measured in docs/decisions/0009-linear-leaves-and-soft-trees.md."""
 
@@ -93,10 +95,16 @@ class SoftTrees:
         *,
         n_steps: int,
         seed: int,
+        is_going_on: bool = False,
         watch: Watch | None = None,
     ) -> None:
-        """Least log-loss, or squared error, over the rows; classes are one-hot in `target`."""
+        """Least log-loss, or squared error, over the rows; classes are one-hot in `target`.
+
+        With `is_going_on`, trees that are trained already go on as steep as they are, slowly.
+        """
         target = target.contiguous()
+        slopes = [recipe.slope for recipe in self.recipes]
+        pace = GOING_ON if is_going_on else 1.0
 
         def loss(p: Tensor, rows) -> Tensor:
             answer = torch.bmm(self.values().transpose(1, 2), p)
@@ -113,13 +121,19 @@ class SoftTrees:
             [self.V],
             n_steps=n_steps,
             batch_size=BATCH_SIZE,
-            lr=[recipe.lr for recipe in self.recipes],
-            slopes=(1.0, [recipe.slope for recipe in self.recipes]),
+            lr=[pace * recipe.lr for recipe in self.recipes],
+            slopes=(slopes if is_going_on else 1.0, slopes),
             grow=GROW,
             decay=[recipe.decay for recipe in self.recipes],
             seed=seed,
             watch=watch,
         )
+
+    def keep(self, which: int) -> SoftTrees:
+        """One of the trees, a copy."""
+        V = self.V.detach()[[which]].clone().requires_grad_()
+        trees = self.trees.keep([which])
+        return SoftTrees(trees, V, self.beta[[which]], [self.recipes[which]], self.is_classifier)
 
     @torch.no_grad()
     def answers(self, Z: Float[Tensor, "m n"]) -> Float[np.ndarray, "R k m"]:

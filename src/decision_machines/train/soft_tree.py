@@ -27,16 +27,23 @@ class SoftEffort:
 
     first_steps: int
     second_steps: int
+    last_steps: int
     recipes: tuple[SoftRecipe, ...]
+    n_second: int = 3
+    """Trees of the best recipe that are trained longer."""
 
     @classmethod
     def usual(cls, n_rows: int) -> SoftEffort:
-        """All recipes briefly, then the best of them longer."""
+        """All recipes briefly, the best of them longer, its best tree on all rows in the end."""
         from .soft_descent import BATCH_SIZE, RECIPES
 
         epoch = n_rows / BATCH_SIZE
-        first = int(np.clip(25 * epoch, 200, 2500))
-        return cls(first, int(np.clip(90 * epoch, 600, 9000)), RECIPES)
+        first, second, last = (int(np.clip(k * epoch, 8 * k, 80 * k)) for k in (20, 45, 12))
+        return cls(first, second, last, RECIPES)
+
+    @property
+    def total(self) -> int:
+        return self.first_steps + self.second_steps + self.last_steps
 
 
 def soft_tree(
@@ -54,8 +61,9 @@ def soft_tree(
 ) -> Fit:
     """A soft oblique tree: its answer is an average over leaves, smooth in the features.
 
-    A few recipes are tried, rows held out choose among them, and the chosen one is trained longer:
-    on all rows where none were given to choose by. Features need no scaling.
+    A few recipes are tried, rows held out choose among them, and several trees of the chosen one
+    are trained longer. Where no rows were given to choose by, the best tree goes on learning from
+    all rows in the end. Features need no scaling.
 
     Parameters
     ----------
@@ -87,7 +95,8 @@ def soft_tree(
     >>> import torch
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
-    >>> fit = soft_tree(X, (X[:, 0] > X[:, 1]).astype(int), n_classes=2, depth=1, show=False)
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> fit = soft_tree(X, y, n_classes=2, depth=1, n_threads=1, show=False)
     >>> fit.soft(torch.tensor([[1.0, 0.0], [0.0, 1.0]])).argmax(1)
     tensor([1, 0])
     """
@@ -174,72 +183,95 @@ class _Search:
         if not self.scaling.varies.any() or np.all(rows[1] == rows[1][0]):
             return self._one_leaf()
         effort = self.effort
-        total = effort.first_steps + effort.second_steps
-        best: tuple[float, Any] | None = None
+        kept: list[tuple[float, SoftTrees]] = []
         scores: dict[str, float] = {}
-        with Watch("soft tree", total=total, show=show) as watch:
+        is_whole = False
+        with Watch("soft tree", total=effort.total, show=show) as watch:
             first = self._trained(rows, effort.recipes, effort.first_steps, 0, watch)
-            losses = self._losses(first, held)
+            losses = self._losses(first, rows, held)
             scores = dict(zip((r.name for r in effort.recipes), losses.tolist(), strict=True))
             chosen = int(np.argmin(losses))
-            best = float(losses[chosen]), (first, chosen)
-            finish = self._finish(first, chosen, rows, held)
-            longer = self._scaled(self.given) if self.is_held_out else rows
-            recipe = effort.recipes[chosen]
-            second = self._trained(longer, [recipe], effort.second_steps, 1, watch)
-            loss = float(self._losses(second, held)[0])
-            scores[f"longer {recipe.name}"] = loss
-            if self.is_held_out or loss <= best[0]:
-                best, rows = (loss, (second, 0)), longer
-                if not self.is_held_out:
-                    finish = self._finish(second, 0, rows, held)
-        if best is None:
-            start = self._trained(rows, effort.recipes[:1], 0, 0, None)
-            best, finish = (float("nan"), (start, 0)), "refitted"
-        trees, which = best[1]
-        soft, hard = self._machines(trees, which, rows, finish)
+            kept.append((float(losses[chosen]), first.keep(chosen)))
+            again = [effort.recipes[chosen]] * effort.n_second
+            second = self._trained(rows, again, effort.second_steps, 1, watch)
+            losses = self._losses(second, rows, held)
+            scores[f"longer, {again[0].name}"] = float(losses.min())
+            kept.append((float(losses.min()), second.keep(int(np.argmin(losses)))))
+            if self.is_held_out:
+                trees = min(kept, key=lambda pair: pair[0])[1].keep(0)
+                self._train(trees, self._scaled(self.given), effort.last_steps, 2, watch, True)
+                kept.append((-np.inf, trees))
+                is_whole = True
+        if not kept:
+            kept.append((np.inf, self._trained(rows, effort.recipes[:1], 0, 0, None)))
+        trees = min(kept, key=lambda pair: pair[0])[1]
+        # What the leaves of the hard tree hold is chosen by trees that have not seen the rows.
+        judged = min(kept, key=lambda pair: pair[0] if pair[0] > -np.inf else np.inf)[1]
+        finish = self._finish(judged, rows, held)
+        soft, hard = self._machines(trees, self._scaled(self.given) if is_whole else rows, finish)
         report = {
-            "chosen": trees.recipes[which].name,
+            "chosen": trees.recipes[0].name,
             "leaves of the hard tree": finish,
             "validation losses": scores,
             "rows": len(rows[0]),
             "rows held out": len(held[0]),
-            "trained again on all rows": self.is_held_out and trees is not first,
+            "went on with all rows": is_whole,
             "interrupted": watch.interrupted,
             "seconds": time.perf_counter() - started,
         }
         return Fit(hard, soft, report, watch.history)
 
     def _trained(self, rows, recipes, n_steps: int, number: int, watch) -> SoftTrees:
-        import torch
-
         from .soft_descent import SoftTrees
 
-        Z, target, weight = (torch.from_numpy(part).float() for part in rows)
-        seed = 1000 * self.seed + 10 * number
         trees = SoftTrees.start(
-            Z.shape[1],
-            target.shape[1],
+            rows[0].shape[1],
+            rows[1].shape[1],
             self.depth,
             recipes,
             is_classifier=self.n_classes is not None,
-            seed=seed,
+            seed=1000 * self.seed + 10 * number,
         )
-        trees.train(Z, target.t(), weight, n_steps=n_steps, seed=seed + 2, watch=watch)
+        self._train(trees, rows, n_steps, number, watch)
         return trees
 
-    def _losses(self, trees: SoftTrees, rows) -> np.ndarray:
-        """Of every tree's soft answer: log-loss, or mean squared error."""
+    def _train(
+        self, trees: SoftTrees, rows, n_steps: int, number: int, watch, is_going_on: bool = False
+    ) -> None:
         import torch
 
-        Z, target, weight = rows
-        answer = trees.answers(torch.from_numpy(Z).float())
-        if self.n_classes is None:
-            lost = ((answer - target.T) ** 2).mean(1)
-        else:
-            lost = -(np.log(answer + 1e-7) * target.T).sum(1)
-        losses = np.average(lost, axis=1, weights=weight)
+        Z, target, weight = (torch.from_numpy(part).float() for part in rows)
+        trees.train(
+            Z,
+            target.t(),
+            weight,
+            n_steps=n_steps,
+            seed=1000 * self.seed + 10 * number + 2,
+            is_going_on=is_going_on,
+            watch=watch,
+        )
+
+    def _losses(self, trees: SoftTrees, rows, held) -> np.ndarray:
+        """Of every tree, its soft and its hard answer alike: squared error, or share of errors."""
+        import torch
+
+        Z = held[0]
+        soft = trees.answers(torch.from_numpy(Z).float())
+        found = []
+        for which in range(len(soft)):
+            exits = self._exits(trees, which, Z)
+            hard = self._refitted(trees, which, rows)[exits]
+            found.append(self._loss(soft[which].T, held) + self._loss(hard, held))
+        losses = 0.5 * np.array(found)
         return np.where(np.isfinite(losses), losses, np.inf)
+
+    def _loss(self, answer: np.ndarray, held) -> float:
+        _, target, weight = held
+        if self.n_classes is None:
+            lost = ((answer - target) ** 2).mean(1)
+        else:
+            lost = (answer.argmax(1) != target.argmax(1)).astype(float)
+        return float(np.average(lost, weights=weight))
 
     # ------------------------------------------------------------------ hardening
 
@@ -258,40 +290,30 @@ class _Search:
         total = np.stack([np.bincount(exits, weight * target[:, i], n_leaves) for i in range(k)], 1)
         return (total + learned) / (count + 1.0)[:, None]
 
-    def _finish(self, trees: SoftTrees, which: int, rows, held) -> str:
+    def _finish(self, trees: SoftTrees, rows, held) -> str:
         """Whether the hard tree answers better with leaves as learned, or fitted to its rows."""
-        Z, target, weight = held
-        exits = self._exits(trees, which, Z)
-        losses = {}
-        for name, values in (
-            ("as learned", trees.values()[which].detach().double().numpy()),
-            ("refitted", self._refitted(trees, which, rows)),
-        ):
-            answer = values[exits]
-            if self.n_classes is None:
-                lost = ((answer - target) ** 2).mean(1)
-            else:
-                lost = (answer.argmax(1) != target.argmax(1)).astype(float)
-            losses[name] = float(np.average(lost, weights=weight))
-        return min(losses, key=lambda name: losses[name])
+        exits = self._exits(trees, 0, held[0])
+        values = {
+            "as learned": trees.values()[0].detach().double().numpy(),
+            "refitted": self._refitted(trees, 0, rows),
+        }
+        return min(values, key=lambda name: self._loss(values[name][exits], held))
 
-    def _machines(self, trees: SoftTrees, which: int, rows, finish: str) -> tuple[Any, Any]:
-        W = trees.trees.W.detach()[which].double().numpy()
-        t = trees.trees.t.detach()[which].double().numpy()
-        goes_right = self._missing_sides(trees, which, rows)
-        learned = trees.values()[which].detach().double().numpy()
+    def _machines(self, trees: SoftTrees, rows, finish: str) -> tuple[Any, Any]:
+        W = trees.trees.W.detach()[0].double().numpy()
+        t = trees.trees.t.detach()[0].double().numpy()
+        goes_right = self._missing_sides(trees, rows)
+        learned = trees.values()[0].detach().double().numpy()
         soft = self._machine(W, t, goes_right, learned)
-        net = soft.soften(
-            "soft_tree", slope=float(trees.beta[which]), learn=("S", "t", "slope", "V")
-        )
+        net = soft.soften("soft_tree", slope=float(trees.beta[0]), learn=("S", "t", "slope", "V"))
         if finish == "as learned":
             return net, soft
-        return net, self._machine(W, t, goes_right, self._refitted(trees, which, rows))
+        return net, self._machine(W, t, goes_right, self._refitted(trees, 0, rows))
 
-    def _missing_sides(self, trees: SoftTrees, which: int, rows) -> np.ndarray:
+    def _missing_sides(self, trees: SoftTrees, rows) -> np.ndarray:
         """A test that reads a NaN goes the way of more rows."""
         Z, _, weight = rows
-        at = self._exits(trees, which, Z)
+        at = self._exits(trees, 0, Z)
         goes_right = np.zeros(trees.trees.n_tests, bool)
         for level in reversed(range(self.depth)):
             balance = np.bincount(at >> 1, np.where(at & 1, weight, -weight), 2**level)
