@@ -427,7 +427,11 @@ void LocalSearch::move() {
     mend(trial_);
     spend(trial_, partly, barred_);
     if (trial_.nodes[top].parent == -2) top = 0;
-    sweep(trial_, top, partly, 2);
+    sweep(trial_, top, partly, 1);
+    total_loss(trial_);
+    // What is still far behind will not catch up.
+    if (trial_.loss > 1.1 * current_.loss) return;
+    sweep(trial_, top, partly, 1);
     if (random_.unit() < 0.1)
         for (int32_t at = trial_.nodes[top].parent; at >= 0; at = trial_.nodes[at].parent)
             better(trial_, at, partly);
@@ -462,19 +466,41 @@ void LocalSearch::polish() {
     }
 }
 
-void LocalSearch::aim(const Objective& objective) {
-    settings_.objective = objective;
-    current_ = best_;
-    for (size_t i = 0; i < current_.nodes.size(); ++i)
-        if (current_.nodes[i].parent != -2 && current_.nodes[i].is_leaf())
-            measure(current_, static_cast<int32_t>(i));
+// Measure the current tree anew and make it the best.
+void LocalSearch::restart() {
     Tree root;
     root.nodes.resize(1), root.nodes[0].last = rows_.m;
     root.totals.resize(rows_.k), root.cost.resize(rows_.k), root.rows = current_.rows;
     measure(root, 0);
     root_loss_ = root.nodes[0].loss;
+    refresh(current_, 0);
     total_loss(current_);
     best_ = current_;
+    moves_done_ = settings_.n_moves;  // what follows is descent alone
+}
+
+void LocalSearch::aim(const Objective& objective) {
+    settings_.objective = objective;
+    current_ = best_;
+    restart();
+}
+
+void LocalSearch::adopt(const TreeArrays& found) {
+    collapse(current_, 0);
+    std::iota(current_.rows.begin(), current_.rows.end(), 0);
+    const auto visit = [&](const auto& self, int32_t at, int64_t id) -> void {
+        if (found.left[id] < 0) return;
+        Split test;
+        test.feature = found.feature[id], test.cut = found.cut[id];
+        test.missing_left = found.missing_left[id] != 0;
+        split(current_, at, test);
+        const int32_t left = current_.nodes[at].left, right = current_.nodes[at].right;
+        self(self, left, found.left[id]);
+        self(self, right, found.right[id]);
+    };
+    visit(visit, 0, 0);
+    mend(current_);
+    restart();
 }
 
 // -- what came of it ------------------------------------------------------------------------------

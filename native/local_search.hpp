@@ -85,9 +85,9 @@ class LocalSearch {
     void advance(int64_t n_moves);
     void polish();                  // TAO over the whole best tree, every rank a cut
     void aim(const Objective& objective);  // another loss from now on, from the best tree so far
+    void adopt(const TreeArrays& found);   // go on from this tree, forgetting the own one
     double loss() const { return best_.loss; }
-    double current_loss() const { return current_.loss; }
-    int64_t moves_done() const { return moves_done_; }
+    int64_t places() const { return 2 * settings_.max_leaves - 1; }  // for nodes
     TreeArrays tree() const;
 
    private:
@@ -109,6 +109,7 @@ class LocalSearch {
     int32_t exit_leaf(const Tree& tree, int32_t node, int32_t row) const;
     Split random_test(Tree& tree, int32_t node);
     void pick_features(bool partly);
+    void restart();
     void move();
     bool change(Tree& tree);
 

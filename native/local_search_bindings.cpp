@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "local_search.hpp"
+#include "out_of_bag.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -173,6 +174,26 @@ class Searches {
         return nb::make_tuple(best.loss, best.feature, best.cut, best.missing_left);
     }
 
+    // Search i goes on from the tree of search j of others over the same X.
+    void adopt(int64_t i, const Searches& others, int64_t j) {
+        require(others.rows_.n == rows_.n && others.rows_.m == rows_.m && others.n_ranks_ == n_ranks_,
+                "searches over other rows");
+        nb::gil_scoped_release release;
+        const dm::TreeArrays found = others.at(j).tree();
+        require(static_cast<int64_t>(found.left.size()) <= at(i).places(), "a tree too large");
+        at(i).adopt(found);
+    }
+
+    Array<double, 1> out_of_bag(int64_t n_trees, int64_t least, int64_t n_tried, uint64_t seed,
+                                int64_t n_threads) const {
+        std::vector<double> found;
+        {
+            nb::gil_scoped_release release;
+            found = dm::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
+        }
+        return give(std::move(found));
+    }
+
     void polish(int64_t i) {
         nb::gil_scoped_release release;
         at(i).polish();
@@ -253,6 +274,9 @@ void bind_local_search(nb::module_& m) {
              "rank"_a, "n_ranks"_a, "label"_a.none(), "y"_a.none(), "w"_a, "k"_a)
         .def("add", &Searches::add, "seed"_a, "max_leaves"_a, "max_depth"_a, "least"_a,
              "temperature"_a, "n_moves"_a, "objective"_a)
+        .def("adopt", &Searches::adopt, "i"_a, "others"_a, "j"_a)
+        .def("out_of_bag", &Searches::out_of_bag, "n_trees"_a, "least"_a, "n_tried"_a, "seed"_a,
+             "n_threads"_a)
         .def("polish", &Searches::polish, "i"_a)
         .def("grow", &Searches::grow, "i"_a)
         .def("advance", &Searches::advance, "moves"_a, "n_threads"_a)

@@ -14,7 +14,7 @@ import decision_machines as dm
 from decision_machines import _native
 from decision_machines.train.axis import axis_tree
 from decision_machines.train.axis_rows import read_rows
-from decision_machines.train.axis_search import Searches, Setting
+from decision_machines.train.axis_search import Limits, Searches, Setting, out_of_bag, principal
 from decision_machines.train.ranks import MISSING, Ranks
 
 GINI, ENTROPY, ERROR = np.eye(4)[:3]
@@ -162,10 +162,9 @@ def test_a_threshold_parts_its_neighbours_however_close_or_far(low, high):
 # -- the search -----------------------------------------------------------------------------------
 
 
-def searches_on(X, y, n_classes, setting, max_leaves=8, **others):
+def searches_on(X, y, n_classes, setting, max_leaves=8, max_depth=None):
     rows = read_rows(X, y, None, n_classes)
-    options = {"max_depth": None, "seed": 0, "n_threads": 1} | others
-    return Searches(rows, [setting], max_leaves=max_leaves, **options)
+    return Searches(rows, Ranks.of(rows.X), [setting], Limits(max_leaves, max_depth, 0, 1))
 
 
 def wines():
@@ -184,7 +183,8 @@ def test_the_loss_never_rises_and_the_leaves_are_never_too_many(aim):
         losses.append(found.loss(0))
         nodes = found.nodes(0)
         assert nodes.n_leaves <= 5
-        assert nodes.weight[nodes.left < 0].min() >= 2
+        sizes = np.bincount(nodes.exits(found.rows.X), minlength=len(nodes.left))
+        assert sizes[nodes.left < 0].min() >= 2
     assert np.all(np.diff(losses) <= 1e-12)
     assert losses[-1] < losses[0]
 
@@ -195,8 +195,60 @@ def test_the_loss_reported_is_that_of_the_tree():
     list(found.grow())
     list(found.advance(1.0))
     nodes, rows = found.nodes(0), found.rows
-    said = nodes.values(np.zeros(1))[0][nodes.exits(rows.X)]
+    exits = nodes.exits(rows.X)
+    said = nodes.values(rows.y, rows.w, exits)[0][exits]
     assert found.loss(0) == pytest.approx(np.mean((said - rows.y) ** 2))
+
+
+def test_another_search_goes_on_from_an_adopted_tree():
+    X, y = wines()
+    first = searches_on(X, y, 3, Setting(n_moves=20))
+    list(first.grow())
+    list(first.advance(1.0))
+    second = searches_on(X, y, 3, Setting(gini=0, error=1, n_moves=20))
+    second.adopt(first)
+    nodes = second.nodes(0)
+    for name in ("left", "right", "feature", "t", "missing_left"):
+        assert np.array_equal(getattr(nodes, name), getattr(first.nodes(0), name))
+    exits = nodes.exits(first.rows.X)
+    said = nodes.values(first.rows.answers(), first.rows.w, exits)[0][exits]
+    errors = np.mean(said.argmax(axis=1) != y)
+    assert second.loss(0) == pytest.approx(errors)
+    list(second.advance(1.0))
+    assert second.loss(0) <= errors
+
+
+def test_a_forest_says_nothing_of_a_row_that_it_learned_from_that_row():
+    X, y = make_friedman1(120, random_state=0)
+    ranks, limits = Ranks.of(X), Limits(8, None, 5, 1)
+    other = y.copy()
+    other[7] = y.mean() + (y.mean() - y[7])  # the mean and the scale may change, the order not
+    first, second = (read_rows(X, target, None, None) for target in (y, other))
+    said = [rows.original(out_of_bag(rows, ranks, limits, 40)) for rows in (first, second)]
+    assert said[0][7] == pytest.approx(said[1][7])
+    assert np.corrcoef(said[0][:, 0], y)[0, 1] > 0.8
+    threads = out_of_bag(first, ranks, Limits(8, None, 5, 3), 40)
+    assert np.array_equal(first.original(threads), said[0])
+
+
+def test_principal_directions_keep_distances_where_there_are_few():
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 9))
+    narrow = principal(wide)
+    assert narrow.shape == (50, 6)
+    assert np.linalg.norm(wide[0] - wide[1]) == pytest.approx(np.linalg.norm(narrow[0] - narrow[1]))
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0, 100))
+def test_shrunken_values_stay_between_and_keep_the_mean_of_a_stump(seed, shrink):
+    rng = np.random.default_rng(seed)
+    X, y = rng.uniform(size=(40, 1)), rng.standard_normal((40, 1))
+    found = searches_on(X, y, None, Setting(), 2)
+    list(found.grow())
+    nodes, rows = found.nodes(0), found.rows
+    plain, shrunk = nodes.values(rows.y, rows.w, nodes.exits(X), (0.0, shrink))
+    assert np.all(np.abs(shrunk - plain[0]) <= np.abs(plain - plain[0]) + 1e-12)
+    assert np.average(shrunk[nodes.exits(X)]) == pytest.approx(np.average(rows.y), abs=1e-9)
 
 
 def test_greedy_growth_does_as_well_as_scikit_learns():
