@@ -32,7 +32,7 @@ def axis_tree(
     sample_weight: Any = None,
     validation: tuple | None = None,
     n_restarts: int = 1,
-    n_iterations: int = 600,
+    n_iterations: int = 1000,
     seed: int = 0,
     n_threads: int | None = None,
     show: bool | None = None,
@@ -121,11 +121,11 @@ def _settings(
 ) -> list[Setting]:
     """The settings that are tried, whatever the data."""
     if rows.label is None:
-        aims: list[dict[str, Any]] = [{}, {"ridge": 5.0}, {"taught": 0.5}, {"taught": 0.75}]
+        aims: list[dict[str, Any]] = [{}, {"ridge": 5.0}, {"taught": 0.6}]
         leasts = (1, 20)
     else:
         aims = [{}, {"gini": 0.0, "entropy": 1.0}, {"gini": 0.3, "error": 1.0}]
-        aims += [{"taught": 0.5}, {"taught": 0.75}]
+        aims += [{"taught": 0.6}]
         leasts = (1, 10)
     settings = []
     for aim in aims:
