@@ -184,14 +184,15 @@ class Searches {
         at(i).adopt(found);
     }
 
-    Array<double, 1> out_of_bag(int64_t n_trees, int64_t least, int64_t n_tried, uint64_t seed,
-                                int64_t n_threads) const {
-        std::vector<double> found;
+    nb::tuple out_of_bag(int64_t n_trees, int64_t least, int64_t n_tried, uint64_t seed,
+                         int64_t n_threads) const {
+        require(least >= 1 && n_tried >= 1, "a setting is out of range");
+        dm::OutOfBag found;
         {
             nb::gil_scoped_release release;
             found = dm::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
         }
-        return give(std::move(found));
+        return nb::make_tuple(give(std::move(found.sum)), give(std::move(found.count)));
     }
 
     void polish(int64_t i) {

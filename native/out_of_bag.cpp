@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -14,6 +13,9 @@ namespace {
 
 // Trees are summed group by group in a fixed order, so that threads do not show in the sums.
 constexpr int64_t kGroups = 4;
+
+// Deeper than any tree of use, and far from the end of the stack.
+constexpr int64_t kDeepest = 256;
 
 class BaggedTree {
    public:
@@ -30,14 +32,17 @@ class BaggedTree {
         std::iota(features_.begin(), features_.end(), 0);
     }
 
-    void add(double* sum, int32_t* count) { visit(0, seen_.size(), 0, unseen_.size(), sum, count); }
+    void add(double* sum, int32_t* count) {
+        visit(0, seen_.size(), 0, unseen_.size(), kDeepest, sum, count);
+    }
 
    private:
     // Seen rows first..last grow the subtree, unseen rows from..to are sent down it.
-    void visit(int64_t first, int64_t last, int64_t from, int64_t to, double* sum, int32_t* count) {
+    void visit(int64_t first, int64_t last, int64_t from, int64_t to, int64_t levels, double* sum,
+               int32_t* count) {
         if (from == to) return;
         Split best;
-        if (last - first >= 2 * least_) {
+        if (last - first >= 2 * least_ && levels > 0) {
             search_.enter(&seen_[first], last - first, nullptr);
             const int64_t n = sampled_.n;
             for (int64_t i = 0; i < n && (i < n_tried_ || !best.found()); ++i) {
@@ -59,8 +64,8 @@ class BaggedTree {
             return static_cast<int64_t>(middle - ids.begin());
         };
         const int64_t middle = part(seen_, first, last), centre = part(unseen_, from, to);
-        visit(first, middle, from, centre, sum, count);
-        visit(middle, last, centre, to, sum, count);
+        visit(first, middle, from, centre, levels - 1, sum, count);
+        visit(middle, last, centre, to, levels - 1, sum, count);
     }
 
     bool is_pure(int64_t first, int64_t last) const {
@@ -102,36 +107,30 @@ class BaggedTree {
 
 }  // namespace
 
-std::vector<double> out_of_bag(const Rows& rows, int64_t n_trees, int64_t least, int64_t n_tried,
-                               uint64_t seed, int64_t n_threads) {
+OutOfBag out_of_bag(const Rows& rows, int64_t n_trees, int64_t least, int64_t n_tried,
+                    uint64_t seed, int64_t n_threads) {
     const size_t size = static_cast<size_t>(rows.m * rows.k);
-    std::vector<std::vector<double>> sums(kGroups);
-    std::vector<std::vector<int32_t>> counts(kGroups);
+    std::vector<OutOfBag> groups(kGroups);
     std::atomic<int64_t> next{0};
     const auto work = [&] {
         for (int64_t group; (group = next++) < kGroups;) {
-            sums[group].assign(size, 0.0), counts[group].assign(rows.m, 0);
+            OutOfBag& own = groups[group];
+            own.sum.assign(size, 0.0), own.count.assign(rows.m, 0);
             for (int64_t tree = group; tree < n_trees; tree += kGroups)
                 BaggedTree(rows, least, n_tried, seed + static_cast<uint64_t>(tree))
-                    .add(sums[group].data(), counts[group].data());
+                    .add(own.sum.data(), own.count.data());
         }
     };
     std::vector<std::thread> threads;
     for (int64_t i = 1; i < std::min(n_threads, kGroups); ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
-    std::vector<double> out(size);
-    for (int64_t row = 0; row < rows.m; ++row) {
-        int64_t count = 0;
-        for (const auto& group : counts) count += group[row];
-        for (int32_t c = 0; c < rows.k; ++c) {
-            double sum = 0.0;
-            for (const auto& group : sums) sum += group[row * rows.k + c];
-            out[row * rows.k + c] = count > 0 ? sum / static_cast<double>(count)
-                                              : std::numeric_limits<double>::quiet_NaN();
-        }
+    OutOfBag& all = groups[0];
+    for (int64_t group = 1; group < kGroups; ++group) {
+        for (size_t i = 0; i < size; ++i) all.sum[i] += groups[group].sum[i];
+        for (int64_t i = 0; i < rows.m; ++i) all.count[i] += groups[group].count[i];
     }
-    return out;
+    return std::move(all);
 }
 
 }  // namespace dm

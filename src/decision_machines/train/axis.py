@@ -76,7 +76,7 @@ def axis_tree(
     >>> bool(np.mean(fit.machine.predict(X) == y) > 0.98)
     True
     """
-    _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads)
+    _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads, seed)
     if classes is not None and n_classes is None:
         n_classes = len(classes)
     if classes is not None and len(classes) != n_classes:
@@ -179,7 +179,9 @@ def _validation(given: Any, n_classes: int | None, like: Rows) -> Rows:
     return read_rows(given[0], given[1], given[2] if len(given) == 3 else None, n_classes, like)
 
 
-def _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads):
+def _check_sizes(
+    max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads, seed
+):
     for name, value, least in (
         ("max_leaves", max_leaves, 1),
         ("max_depth", max_depth, 0),
@@ -187,6 +189,7 @@ def _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iteratio
         ("n_restarts", n_restarts, 1),
         ("n_iterations", n_iterations, 0),
         ("n_threads", n_threads, 1),
+        ("seed", seed, 0),
     ):
         if value is None and name in ("max_depth", "n_threads"):
             continue

@@ -111,8 +111,9 @@ class Choice:
     def _steps(self) -> Iterator[bool]:
         """Work in small pieces; True where something new was judged."""
         if self._needs_teacher():
-            self.teacher = out_of_bag(self.rows, self.ranks, self.limits, N_TEACHERS)
-            yield False
+            for said in out_of_bag(self.rows, self.ranks, self.limits, N_TEACHERS):
+                self.teacher = said
+                yield False
         for taught, group in groupby(self.settings, key=lambda s: s.taught):
             yield from self._group(taught, list(group))
 

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 PATIENCE = 0.25
 """Seconds between looks at whether someone wants to interrupt."""
 
+TREES_AT_ONCE = 12
+"""Of the forest, before a look at whether someone wants to interrupt."""
+
+DEEPEST = 2048
+"""No tree is deeper, asked or not: its nodes are visited by recursion."""
+
 MOST_OUTPUTS = 6
 """A target of more numbers is searched in this many of its principal directions."""
 
@@ -87,7 +93,7 @@ class Searches:
             self._native.add(
                 int(own),
                 limits.max_leaves,
-                2**31 - 1 if limits.max_depth is None else limits.max_depth,
+                DEEPEST if limits.max_depth is None else min(limits.max_depth, DEEPEST),
                 setting.least,
                 setting.temperature,
                 max(1, setting.n_moves),
@@ -132,16 +138,22 @@ class Searches:
         return self._native.loss(i) / float(self.rows.w.sum())
 
 
-def out_of_bag(rows: Rows, ranks: Ranks, limits: Limits, n_trees: int) -> np.ndarray:
-    """(m, k) what a random forest says of each row by the trees that have not seen it."""
+def out_of_bag(rows: Rows, ranks: Ranks, limits: Limits, n_trees: int) -> Iterator[np.ndarray]:
+    """(m, k) what a random forest says of each row by the trees that have not seen it.
+
+    Comes after every few trees, better each time.
+    """
     searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, rows.label, rows.y, rows.w, rows.k)
     n = rows.X.shape[1]
-    tried = round(np.sqrt(n)) if rows.label is not None else round(0.4 * n)
-    said = searches.out_of_bag(
-        n_trees, 2, max(1, tried), limits.seed % 2**32 * n_trees, limits.n_threads
-    ).reshape(-1, rows.k)
-    answers = rows.answers()
-    return np.where(np.isnan(said), np.average(answers, axis=0, weights=rows.w), said)
+    tried = max(1, round(np.sqrt(n)) if rows.label is not None else round(0.4 * n))
+    overall = np.average(rows.answers(), axis=0, weights=rows.w)
+    total, count = np.zeros((len(rows), rows.k)), np.zeros((len(rows), 1))
+    for first in range(0, n_trees, TREES_AT_ONCE):
+        seed = limits.seed % 2**32 * n_trees + first
+        found = searches.out_of_bag(TREES_AT_ONCE, 2, tried, seed, limits.n_threads)
+        total += found[0].reshape(total.shape)
+        count += found[1][:, None]
+        yield np.where(count > 0, total / np.maximum(count, 1), overall)
 
 
 def principal(target: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m q"]:
