@@ -135,11 +135,19 @@ class Searches {
 
     void aim(int64_t i, In<double, 1> mixture) { at(i).aim(objective_of(mixture)); }
 
-    nb::dict tree(int64_t i) const {
+    // `least`, `largest` (of each rank) and `start` (of each feature) as dm::Places has them.
+    nb::dict tree(int64_t i, In<double, 1> least, In<double, 1> largest, In<int64_t, 1> start) const {
+        require(start.shape(0) == n_ranks_.size() + 1, "start for each feature and the total");
+        for (size_t f = 0; f < n_ranks_.size(); ++f)
+            require(start(f + 1) - start(f) == n_ranks_[f], "start does not fit the ranks");
+        const size_t total = static_cast<size_t>(start(n_ranks_.size()));
+        require(start(0) == 0 && least.shape(0) == total && largest.shape(0) == total,
+                "a place for each rank");
+        const dm::Places places{least.data(), largest.data(), start.data()};
         dm::TreeArrays found;
         {
             nb::gil_scoped_release release;
-            found = at(i).tree();
+            found = at(i).tree(&places);
         }
         nb::dict out;
         out["left"] = give(std::move(found.left));
@@ -283,7 +291,7 @@ void bind_local_search(nb::module_& m) {
         .def("advance", &Searches::advance, "moves"_a, "n_threads"_a)
         .def("aim", &Searches::aim, "i"_a, "objective"_a)
         .def("loss", [](const Searches& s, int64_t i) { return s.at(i).loss(); }, "i"_a)
-        .def("tree", &Searches::tree, "i"_a)
+        .def("tree", &Searches::tree, "i"_a, "least"_a, "largest"_a, "start"_a)
         .def("best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a);
     m.def("exit_nodes", &exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,
           "X"_a);

@@ -211,7 +211,40 @@ bool LocalSearch::mend(Tree& tree) {
 
 // -- what came of it ------------------------------------------------------------------------------
 
-TreeArrays LocalSearch::tree() const {
+void LocalSearch::widest_gap(const Node& node, const Places& places, Split& test,
+                             bool& swapped) const {
+    const int64_t middle = best_.nodes[node.left].last;
+    if (middle == node.first || middle == node.last) return;
+    double widest = -1.0;
+    for (int32_t step = 0; step < rows_.n; ++step) {
+        // The search's own feature first: another must do better than it.
+        const int32_t own = node.test.feature, f = step == 0 ? own : step - (step <= own);
+        const uint16_t* column = rows_.rank + int64_t{f} * rows_.m;
+        int32_t low[2] = {kMissing, kMissing}, high[2] = {-1, -1};
+        for (int side = 0; side < 2; ++side) {
+            const int64_t last = side ? node.last : middle;
+            for (int64_t i = side ? middle : node.first; i < last; ++i) {
+                const int32_t rank = column[best_.rows[i]];
+                low[side] = std::min(low[side], rank), high[side] = std::max(high[side], rank);
+            }
+        }
+        if (std::max(high[0], high[1]) == kMissing) {
+            if (step == 0) return;  // where some are missing, the search knows best
+            continue;
+        }
+        const bool across = high[1] < low[0];
+        if (high[0] >= low[1] && !across) continue;
+        const int32_t below = across ? high[1] : high[0], above = across ? low[0] : low[1];
+        const double gap = places.least[places.start[f] + above] -
+                           places.largest[places.start[f] + below];
+        if (gap > widest) {
+            widest = gap, swapped = across;
+            test.feature = f, test.cut = below;
+        }
+    }
+}
+
+TreeArrays LocalSearch::tree(const Places* places) const {
     TreeArrays out;
     const int32_t k = rows_.k;
     const auto visit = [&](const auto& self, int32_t at) -> int64_t {
@@ -227,27 +260,31 @@ TreeArrays LocalSearch::tree() const {
             std::copy_n(&best_.totals[int64_t{at} * k], k, &out.totals[id * k]);
             return id;
         }
-        out.feature[id] = node.test.feature, out.cut[id] = node.test.cut;
-        const uint16_t* column = rows_.rank + int64_t{node.test.feature} * rows_.m;
+        Split test = node.test;
+        bool swapped = false;
+        if (places) widest_gap(node, *places, test, swapped);
+        out.feature[id] = test.feature, out.cut[id] = test.cut;
+        const uint16_t* column = rows_.rank + int64_t{test.feature} * rows_.m;
         bool any_missing = false;
         for (int64_t i = node.first; i < node.last; ++i) {
             const int32_t rank = column[best_.rows[i]];
             if (rank == kMissing) {
                 any_missing = true;
-            } else if (rank <= node.test.cut) {
+            } else if (rank <= test.cut) {
                 out.below[id] = std::max(out.below[id], rank);
             } else if (out.above[id] < 0 || rank < out.above[id]) {
                 out.above[id] = rank;
             }
         }
-        const int64_t left = self(self, node.left), right = self(self, node.right);
+        const int64_t left = self(self, swapped ? node.right : node.left);
+        const int64_t right = self(self, swapped ? node.left : node.right);
         out.left[id] = left, out.right[id] = right;
         out.weight[id] = out.weight[left] + out.weight[right];
         for (int32_t c = 0; c < k; ++c)
             out.totals[id * k + c] = out.totals[left * k + c] + out.totals[right * k + c];
         // Where none was missing, what is missing later goes with the many.
         out.missing_left[id] =
-            any_missing ? node.test.missing_left : out.weight[left] >= out.weight[right];
+            any_missing ? test.missing_left : out.weight[left] >= out.weight[right];
         return id;
     };
     visit(visit, 0);

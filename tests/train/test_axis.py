@@ -209,7 +209,7 @@ def test_another_search_goes_on_from_an_adopted_tree():
     second.adopt(first)
     nodes = second.nodes(0)
     for name in ("left", "right", "feature", "t", "missing_left"):
-        assert np.array_equal(getattr(nodes, name), getattr(first.nodes(0), name))
+        assert np.array_equal(getattr(nodes, name), getattr(first.nodes(0), name)), name
     exits = nodes.exits(first.rows.X)
     said = nodes.values(first.rows.answers(), first.rows.w, exits)[0][exits]
     errors = np.mean(said.argmax(axis=1) != y)
@@ -378,6 +378,18 @@ def test_missing_values_go_where_they_help():
     machine = axis_tree(X, y, n_classes=2, max_leaves=2, **QUICK).machine
     assert np.array_equal(machine.predict(X), y)
     assert machine.predict([[1e300, 0.5]])[0] == 0  # no value is a missing one
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_of_tests_that_part_rows_alike_the_widest_gap_is_taken(sign):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    narrow = y + 0.9 * rng.uniform(size=200)
+    wide = sign * (100 * y + rng.uniform(size=200))
+    machine = axis_tree(np.stack([narrow, wide], axis=1), y, n_classes=2, **QUICK).machine
+    assert machine.selection.tolist() == [1]
+    assert 1 < abs(machine.t[0]) < 100
+    assert machine.predict([[0.5, sign * 100], [1.5, 0]]).tolist() == [1, 0]
 
 
 def test_it_can_be_interrupted(monkeypatch):

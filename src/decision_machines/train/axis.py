@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FEWEST_TO_HOLD_OUT = 50
-"""Rows; with fewer none is held out, and the greedy tree with the rows' own means is given."""
+"""Rows; with fewer none is held out, nothing is chosen, and a plain search learns from all."""
 
 
 def axis_tree(
@@ -90,9 +90,10 @@ def axis_tree(
         learn = rows
     else:
         learn, valid = _held_out(rows, seed)
-    choice = Choice(
-        learn, valid, _settings(rows, min_samples_leaf, n_restarts, n_iterations), limits
-    )
+    settings = _settings(rows, min_samples_leaf, n_restarts, n_iterations)
+    if valid is None:
+        settings = [Setting(least=min_samples_leaf, n_moves=n_iterations)]
+    choice = Choice(learn, valid, settings, limits)
     watch = Watch("searching for a tree", total=choice.n_steps, show=show)
     if valid is None:
         choice.look(watch, [0.0], [0.0])

@@ -132,7 +132,7 @@ class Searches:
                 yield
 
     def nodes(self, i: int) -> Nodes:
-        return Nodes.of(self._native.tree(i), self.ranks)
+        return Nodes.of(self._native.tree(i, *self.ranks.places), self.ranks)
 
     def loss(self, i: int) -> float:
         return self._native.loss(i) / float(self.rows.w.sum())
