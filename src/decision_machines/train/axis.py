@@ -72,7 +72,7 @@ def axis_tree(
     >>> y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)).astype(int)  # no single test helps
     >>> fit = axis_tree(X, y, n_classes=2, max_leaves=4, seed=1)
     >>> fit.machine
-    DecisionMachine(1 tree, 4 leaves, depth 2, 2 features; an axis-aligned search)
+    DecisionMachine(1 tree, 4 leaves, depth 2, 2 features, 2 outputs; an axis-aligned search)
     >>> bool(np.mean(fit.machine.predict(X) == y) > 0.98)
     True
     """
