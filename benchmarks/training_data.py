@@ -41,7 +41,7 @@ def pmlb(data: Path, name: str, *, classes: bool) -> tuple[np.ndarray, np.ndarra
     """A set of the Penn machine learning benchmarks; its column `target` is y."""
     path = data / "pmlb" / f"{name}.tsv.gz"
     with gzip.open(path, "rt") as file:
-        names = file.readline().split()
+        names = file.readline().rstrip("\n").split("\t")
         rows = np.loadtxt(file, delimiter="\t", ndmin=2)
     target = names.index("target")
     y = rows[:, target]

@@ -74,6 +74,14 @@ struct TreeArrays {
     std::vector<int64_t> count;
 };
 
+// Where the values of each feature lie, for telling wide gaps from narrow ones: rank r of feature
+// f is from least[start[f] + r] to largest[start[f] + r], in units of the feature's spread.
+struct Places {
+    const double* least;
+    const double* largest;
+    const int64_t* start;  // (n + 1,)
+};
+
 class LocalSearch {
    public:
     // `coarse` has the same rows in at most 256 ranks, for the steps of a move; `by_row` (m, n)
@@ -85,10 +93,12 @@ class LocalSearch {
     void advance(int64_t n_moves);
     void polish();                  // TAO over the whole best tree, every rank a cut
     void aim(const Objective& objective);  // another loss from now on, from the best tree so far
+    void adopt(const TreeArrays& found);   // go on from this tree, forgetting the own one
     double loss() const { return best_.loss; }
-    double current_loss() const { return current_.loss; }
-    int64_t moves_done() const { return moves_done_; }
-    TreeArrays tree() const;
+    int64_t places() const { return 2 * settings_.max_leaves - 1; }  // for nodes
+    // With `places`, where several features part a node's rows in the same way, the one with the
+    // widest gap stands for the test, the children changing sides if need be.
+    TreeArrays tree(const Places* places = nullptr) const;
 
    private:
     void measure(Tree& tree, int32_t leaf);
@@ -109,6 +119,8 @@ class LocalSearch {
     int32_t exit_leaf(const Tree& tree, int32_t node, int32_t row) const;
     Split random_test(Tree& tree, int32_t node);
     void pick_features(bool partly);
+    void widest_gap(const Node& node, const Places& places, Split& test, bool& swapped) const;
+    void restart();
     void move();
     bool change(Tree& tree);
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "local_search.hpp"
+#include "out_of_bag.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -134,11 +135,19 @@ class Searches {
 
     void aim(int64_t i, In<double, 1> mixture) { at(i).aim(objective_of(mixture)); }
 
-    nb::dict tree(int64_t i) const {
+    // `least`, `largest` (of each rank) and `start` (of each feature) as dm::Places has them.
+    nb::dict tree(int64_t i, In<double, 1> least, In<double, 1> largest, In<int64_t, 1> start) const {
+        require(start.shape(0) == n_ranks_.size() + 1, "start for each feature and the total");
+        for (size_t f = 0; f < n_ranks_.size(); ++f)
+            require(start(f + 1) - start(f) == n_ranks_[f], "start does not fit the ranks");
+        const size_t total = static_cast<size_t>(start(n_ranks_.size()));
+        require(start(0) == 0 && least.shape(0) == total && largest.shape(0) == total,
+                "a place for each rank");
+        const dm::Places places{least.data(), largest.data(), start.data()};
         dm::TreeArrays found;
         {
             nb::gil_scoped_release release;
-            found = at(i).tree();
+            found = at(i).tree(&places);
         }
         nb::dict out;
         out["left"] = give(std::move(found.left));
@@ -171,6 +180,27 @@ class Searches {
             }
         }
         return nb::make_tuple(best.loss, best.feature, best.cut, best.missing_left);
+    }
+
+    // Search i goes on from the tree of search j of others over the same X.
+    void adopt(int64_t i, const Searches& others, int64_t j) {
+        require(others.rows_.n == rows_.n && others.rows_.m == rows_.m && others.n_ranks_ == n_ranks_,
+                "searches over other rows");
+        nb::gil_scoped_release release;
+        const dm::TreeArrays found = others.at(j).tree();
+        require(static_cast<int64_t>(found.left.size()) <= at(i).places(), "a tree too large");
+        at(i).adopt(found);
+    }
+
+    nb::tuple out_of_bag(int64_t n_trees, int64_t least, int64_t n_tried, uint64_t seed,
+                         int64_t n_threads) const {
+        require(least >= 1 && n_tried >= 1, "a setting is out of range");
+        dm::OutOfBag found;
+        {
+            nb::gil_scoped_release release;
+            found = dm::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
+        }
+        return nb::make_tuple(give(std::move(found.sum)), give(std::move(found.count)));
     }
 
     void polish(int64_t i) {
@@ -253,12 +283,15 @@ void bind_local_search(nb::module_& m) {
              "rank"_a, "n_ranks"_a, "label"_a.none(), "y"_a.none(), "w"_a, "k"_a)
         .def("add", &Searches::add, "seed"_a, "max_leaves"_a, "max_depth"_a, "least"_a,
              "temperature"_a, "n_moves"_a, "objective"_a)
+        .def("adopt", &Searches::adopt, "i"_a, "others"_a, "j"_a)
+        .def("out_of_bag", &Searches::out_of_bag, "n_trees"_a, "least"_a, "n_tried"_a, "seed"_a,
+             "n_threads"_a)
         .def("polish", &Searches::polish, "i"_a)
         .def("grow", &Searches::grow, "i"_a)
         .def("advance", &Searches::advance, "moves"_a, "n_threads"_a)
         .def("aim", &Searches::aim, "i"_a, "objective"_a)
         .def("loss", [](const Searches& s, int64_t i) { return s.at(i).loss(); }, "i"_a)
-        .def("tree", &Searches::tree, "i"_a)
+        .def("tree", &Searches::tree, "i"_a, "least"_a, "largest"_a, "start"_a)
         .def("best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a);
     m.def("exit_nodes", &exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,
           "X"_a);

@@ -34,7 +34,7 @@ void SplitSearch::enter(const int32_t* ids, int64_t count, const double* lean) {
     ids_ = ids, count_ = count, lean_ = lean;
     const size_t size = static_cast<size_t>(count);
     if (rank_.size() < size)
-        rank_.resize(size), order_.resize(size), spare_.resize(size), w_.resize(size),
+        rank_.resize(size), sorted_.resize(size), order_.resize(size), spare_.resize(size), w_.resize(size),
             loss_.resize(size), most_right_.resize(size);
     if (lean) return;  // the walk over preferences reads nothing else
     for (int64_t i = 0; i < count; ++i) w_[i] = rows_.w[ids[i]];
@@ -82,6 +82,7 @@ int64_t SplitSearch::order(int32_t feature) {
         pass(nullptr, spare_.data(), 256, [&](int64_t i) { return rank_[i] & 255; });
         pass(spare_.data(), order_.data(), 256, [&](int64_t i) { return rank_[i] >> 8; });
     }
+    for (int64_t i = 0; i < count_; ++i) sorted_[i] = rank_[order_[i]];
     return count_ - missing;
 }
 
@@ -126,6 +127,7 @@ void SplitSearch::sweep_gini(int64_t present, bool missing_left) {
             const int32_t row = order_[p];
             const double w = w_[row], wy = w * y_[row];
             weight_left += w, weight_right -= w, left += wy, right -= wy;
+            if (!ends_rank(p, present)) continue;
             loss_[p] += squares - left * left / (weight_left + ridge) -
                         (weight_right > 0.0 ? right * right / (weight_right + ridge) : 0.0);
         }
@@ -149,6 +151,7 @@ void SplitSearch::sweep_gini(int64_t present, bool missing_left) {
                 left_[c] += wy, right_[c] -= wy;
             }
         }
+        if (!ends_rank(p, present)) continue;
         loss_[p] += scale * (squares - sum_left / (weight_left + ridge) -
                              (weight_right > 0.0 ? sum_right / (weight_right + ridge) : 0.0));
     }
@@ -173,6 +176,7 @@ void SplitSearch::sweep_entropy(int64_t present, bool missing_left) {
         sum -= xlogx(left_[c]) + xlogx(right_[c]);
         left_[c] += w, right_[c] -= w;
         sum += xlogx(left_[c]) + xlogx(right_[c]);
+        if (!ends_rank(p, present)) continue;
         loss_[p] += objective_.entropy * (xlogx(weight_left) + xlogx(weight_right) - sum);
     }
 }
@@ -201,10 +205,12 @@ void SplitSearch::sweep_error(int64_t present, bool missing_left) {
 
 void SplitSearch::purest(const Objective& objective, int32_t feature, int64_t least, Split& best) {
     objective_ = objective;
-    if (int64_t{rows_.n_ranks[feature]} * rows_.k <= count_ / 2)
+    if (!rows_.classify() && rows_.k == 1 && rows_.n_ranks[feature] <= 2 * count_)
+        return purest_number(feature, least, best);
+    if (int64_t{rows_.n_ranks[feature]} * rows_.k <= 3 * count_)
         return purest_of_bins(feature, least, best);
     const int64_t present = order(feature), missing = count_ - present;
-    if (present == 0 || (missing == 0 && rank_[order_[0]] == rank_[order_[present - 1]])) return;
+    if (present == 0 || (missing == 0 && sorted_[0] == sorted_[present - 1])) return;
     for (int side = 0; side < (missing > 0 ? 2 : 1); ++side) {
         const bool missing_left = side == 1;
         std::fill(loss_.begin(), loss_.begin() + present, 0.0);
@@ -212,12 +218,42 @@ void SplitSearch::purest(const Objective& objective, int32_t feature, int64_t le
         if (rows_.classify() && objective.entropy > 0.0) sweep_entropy(present, missing_left);
         if (rows_.classify() && objective.error > 0.0) sweep_error(present, missing_left);
         for (int64_t p = 0; p < present; ++p) {
-            const bool last = p + 1 == present;
-            if (!last && rank_[order_[p]] == rank_[order_[p + 1]]) continue;
+            if (!ends_rank(p, present)) continue;
             const int64_t left = p + 1 + (missing_left ? missing : 0);
             if (left < least || count_ - left < least || left == count_) continue;
             if (loss_[p] < best.loss)
-                best = {loss_[p], feature, cut_of(feature, rank_[order_[p]]), missing_left};
+                best = {loss_[p], feature, cut_of(feature, sorted_[p]), missing_left};
+        }
+    }
+}
+
+// The same for one number where ranks are few for so many rows.
+void SplitSearch::purest_number(int32_t feature, int64_t least, Split& best) {
+    const uint16_t* column = rows_.rank + int64_t{feature} * rows_.m;
+    const int64_t n_ranks = rows_.n_ranks[feature];
+    bins_.assign(static_cast<size_t>(n_ranks) + 1, Bin{});
+    double squares = 0.0;
+    Bin all;
+    for (int64_t i = 0; i < count_; ++i) {
+        const uint16_t rank = column[ids_[i]];
+        Bin& bin = bins_[rank == kMissing ? n_ranks : rank];
+        const double wy = w_[i] * y_[i];
+        bin.sum += wy, bin.weight += w_[i], ++bin.count;
+        all.sum += wy, all.weight += w_[i], squares += wy * y_[i];
+    }
+    const double ridge = objective_.ridge;
+    const Bin missing = bins_[n_ranks];
+    for (int side = 0; side < (missing.count > 0 ? 2 : 1); ++side) {
+        Bin left = side == 1 ? missing : Bin{};
+        for (int64_t r = 0; r < n_ranks; ++r) {
+            const Bin& bin = bins_[r];
+            if (bin.count == 0) continue;
+            left.sum += bin.sum, left.weight += bin.weight, left.count += bin.count;
+            if (left.count < least || count_ - left.count < least || left.count == count_) continue;
+            const double right = all.sum - left.sum;
+            const double a = left.weight + ridge, b = all.weight - left.weight + ridge;
+            const double loss = squares - (left.sum * left.sum * b + right * right * a) / (a * b);
+            if (loss < best.loss) best = {loss, feature, cut_of(feature, r), side == 1};
         }
     }
 }
@@ -316,8 +352,7 @@ void SplitSearch::preferred(int32_t feature, int64_t least, Split& best) {
     double sum = 0.0;
     for (int64_t p = 0; p < present; ++p) {
         sum += lean_[order_[p]];
-        if (p + 1 < present && rank_[order_[p]] == rank_[order_[p + 1]]) continue;
-        offer(sum, p + 1, rank_[order_[p]]);
+        if (ends_rank(p, present)) offer(sum, p + 1, sorted_[p]);
     }
 }
 

@@ -81,17 +81,27 @@ class SplitSearch {
         return rows_.upper ? rows_.upper[int64_t{feature} * 256 + rank] : static_cast<int32_t>(rank);
     }
     void purest_of_bins(int32_t feature, int64_t least, Split& best);
+    void purest_number(int32_t feature, int64_t least, Split& best);
+    bool ends_rank(int64_t p, int64_t present) const {
+        return p + 1 == present || sorted_[p] != sorted_[p + 1];
+    }
     int64_t order(int32_t feature);  // fills order_; returns how many are not missing
     void sweep_gini(int64_t present, bool missing_left);
     void sweep_entropy(int64_t present, bool missing_left);
     void sweep_error(int64_t present, bool missing_left);
     double xlogx(double x) const;
 
+    struct Bin {
+        double sum = 0.0, weight = 0.0;
+        int64_t count = 0;
+    };
+
     const Rows& rows_;
+    std::vector<Bin> bins_;
     const int32_t* ids_ = nullptr;
     const double* lean_ = nullptr;
     int64_t count_ = 0;
-    std::vector<uint16_t> rank_;
+    std::vector<uint16_t> rank_, sorted_;
     std::vector<int32_t> order_, spare_, start_, label_;
     std::vector<double> w_, y_, left_, right_, loss_, most_right_, histogram_;
     Objective objective_;

@@ -1,171 +1,30 @@
-"""Hard axis-aligned trees: the exact split search, the moves, and what comes of them."""
+"""Hard axis-aligned trees: the search, and what comes of it."""
 
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_friedman1
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from strategies import margins_of, probe_rows, walk_all
 
 import decision_machines as dm
-from decision_machines import _native
 from decision_machines.train.axis import axis_tree
 from decision_machines.train.axis_rows import read_rows
-from decision_machines.train.axis_search import Searches, Setting
-from decision_machines.train.ranks import MISSING, Ranks
+from decision_machines.train.axis_search import Limits, Searches, Setting, out_of_bag, principal
+from decision_machines.train.ranks import Ranks
 
-GINI, ENTROPY, ERROR = np.eye(4)[:3]
-MIXED = np.array([0.3, 0.2, 1.0, 0.0])
 QUICK = {"n_iterations": 40, "n_threads": 1, "show": False}
-
-
-# -- the split search against every split ---------------------------------------------------------
-
-
-def leaf_loss(label, y, w, k, objective):
-    gini, entropy, error, ridge = objective
-    W = w.sum()
-    if label is None:
-        totals = w @ y
-        return (w[:, None] * y**2).sum() - (totals**2).sum() / (W + ridge)
-    p = np.bincount(label, w, k) / W
-    logs = np.log(np.where(p > 0, p, 1))
-    return W * (gini * (1 - (p**2).sum()) - entropy * (p * logs).sum() + error * (1 - p.max()))
-
-
-def every_split(rank, ids):
-    """(feature, cut, missing_left, left) of every test that parts the rows."""
-    for feature, column in enumerate(rank[:, ids]):
-        known = column != MISSING
-        for cut in np.unique(column[known]):
-            for missing_left in (False, True):
-                left = np.where(known, column <= cut, missing_left)
-                if 0 < left.sum() < len(ids):
-                    yield feature, int(cut), missing_left, left
-
-
-@st.composite
-def ranked_rows(draw):
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    m, n = draw(st.integers(2, 60)), draw(st.integers(1, 3))
-    # Few values, so that ties abound, or many; few ranks take the way over bins.
-    X = np.round(rng.standard_normal((m, n)), draw(st.integers(0, 3)))
-    X[rng.random((m, n)) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
-    w = rng.choice([1.0, 2.0, 0.25], m) if draw(st.booleans()) else np.ones(m)
-    k = draw(st.integers(1, 3))
-    label = y = None
-    if draw(st.booleans()):
-        label = rng.integers(k, size=m).astype(np.int32)
-    else:
-        y = np.round(rng.standard_normal((m, k)), 2)
-    ids = rng.permutation(m)[: rng.integers(2, m + 1)].astype(np.int32)
-    return Ranks.of(X), label, y, w, k, ids, rng
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    ranked_rows(),
-    st.sampled_from(["gini", "entropy", "error", "mixed", "ridge"]),
-    st.integers(1, 3),
-)
-def test_the_purest_split_is_the_best_of_all(given_rows, aim, least):
-    ranks, label, y, w, k, ids, _ = given_rows
-    objective = {"gini": GINI, "entropy": ENTROPY, "error": ERROR, "mixed": MIXED,
-                 "ridge": np.array([1, 0, 0, 2.5])}[aim]  # fmt: skip
-    searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, w, k)
-    loss, feature, cut, missing_left = searches.best_test(ids, None, least, objective)
-
-    def loss_of(left):
-        parts = (ids[left], ids[~left])
-        return sum(
-            leaf_loss(
-                None if label is None else label[p], None if y is None else y[p], w[p], k, objective
-            )
-            for p in parts
-        )
-
-    legal = [s for s in every_split(ranks.rank, ids) if least <= s[3].sum() <= len(ids) - least]
-    if not legal:
-        assert feature == -1
-        return
-    best = min(loss_of(s[3]) for s in legal)
-    assert loss == pytest.approx(best, abs=1e-9)
-    column = ranks.rank[feature, ids]
-    found = np.where(column == MISSING, missing_left, column <= cut)
-    assert loss_of(found) == pytest.approx(best, abs=1e-9)
-
-
-@settings(max_examples=150, deadline=None)
-@given(ranked_rows(), st.integers(1, 3))
-def test_the_preferred_split_has_the_least_sum_of_all(given_rows, least):
-    ranks, label, y, w, k, ids, rng = given_rows
-    lean = np.round(rng.standard_normal(len(ids)), 2)
-    searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, w, k)
-    loss, feature, cut, missing_left = searches.best_test(ids, lean, least, GINI)
-    sums = [
-        lean[left].sum()
-        for *_, left in every_split(ranks.rank, ids)
-        if least <= left.sum() <= len(ids) - least
-    ]
-    assert (feature == -1) == (not sums)
-    if sums:
-        column = ranks.rank[feature, ids]
-        left = np.where(column == MISSING, missing_left, column <= cut)
-        assert loss == pytest.approx(min(sums), abs=1e-9)
-        assert lean[left].sum() == pytest.approx(min(sums), abs=1e-9)
-
-
-def test_many_rows_of_few_ranks_split_as_by_hand():
-    rng = np.random.default_rng(0)
-    X, label = rng.integers(4, size=(500, 2)).astype(float), rng.integers(3, size=500)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    ranks, ids = Ranks.of(X), np.arange(500, dtype=np.int32)
-    searches = _native.TreeSearches(
-        ranks.rank, ranks.n_ranks, label.astype(np.int32), None, np.ones(500), 3
-    )
-    for objective in (GINI, ENTROPY, ERROR, MIXED):
-        best = min(
-            leaf_loss(label[left], None, np.ones(left.sum()), 3, objective)
-            + leaf_loss(label[~left], None, np.ones((~left).sum()), 3, objective)
-            for *_, left in every_split(ranks.rank, ids)
-        )
-        assert searches.best_test(ids, None, 1, objective)[0] == pytest.approx(best)
-
-
-# -- ranks ----------------------------------------------------------------------------------------
-
-
-def test_more_values_than_ranks_become_runs_in_order():
-    x = np.random.default_rng(0).permutation(200_000).astype(float)
-    ranks = Ranks.of(x[:, None])
-    order = np.argsort(x)
-    assert ranks.n_ranks[0] <= MISSING
-    assert np.all(np.diff(ranks.rank[0][order].astype(int)) >= 0)
-    assert np.bincount(ranks.rank[0]).max() <= 5
-    at = ranks.threshold(0, 10, 11)
-    assert np.array_equal(x <= at, ranks.rank[0] <= 10)
-
-
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [(1.0, np.nextafter(1.0, 2)), (-1e308, 1e308), (1e308, 1.7e308), (5e-324, 1e-323),
-     (-np.inf, 0.0), (0.0, np.inf), (-np.inf, np.inf), (-0.0, 5e-324)],
-)  # fmt: skip
-def test_a_threshold_parts_its_neighbours_however_close_or_far(low, high):
-    t = Ranks.of(np.array([[low], [high]])).threshold(0, 0, 1)
-    assert low <= t < high
 
 
 # -- the search -----------------------------------------------------------------------------------
 
 
-def searches_on(X, y, n_classes, setting, max_leaves=8, **others):
+def searches_on(X, y, n_classes, setting, max_leaves=8, max_depth=None):
     rows = read_rows(X, y, None, n_classes)
-    options = {"max_depth": None, "seed": 0, "n_threads": 1} | others
-    return Searches(rows, [setting], max_leaves=max_leaves, **options)
+    return Searches(rows, Ranks.of(rows.X), [setting], Limits(max_leaves, max_depth, 0, 1))
 
 
 def wines():
@@ -184,7 +43,8 @@ def test_the_loss_never_rises_and_the_leaves_are_never_too_many(aim):
         losses.append(found.loss(0))
         nodes = found.nodes(0)
         assert nodes.n_leaves <= 5
-        assert nodes.weight[nodes.left < 0].min() >= 2
+        sizes = np.bincount(nodes.exits(found.rows.X), minlength=len(nodes.left))
+        assert sizes[nodes.left < 0].min() >= 2
     assert np.all(np.diff(losses) <= 1e-12)
     assert losses[-1] < losses[0]
 
@@ -195,8 +55,65 @@ def test_the_loss_reported_is_that_of_the_tree():
     list(found.grow())
     list(found.advance(1.0))
     nodes, rows = found.nodes(0), found.rows
-    said = nodes.values(np.zeros(1))[0][nodes.exits(rows.X)]
+    exits = nodes.exits(rows.X)
+    said = nodes.values(rows.y, rows.w, exits)[0][exits]
     assert found.loss(0) == pytest.approx(np.mean((said - rows.y) ** 2))
+
+
+def test_another_search_goes_on_from_an_adopted_tree():
+    X, y = wines()
+    first = searches_on(X, y, 3, Setting(n_moves=20))
+    list(first.grow())
+    list(first.advance(1.0))
+    second = searches_on(X, y, 3, Setting(gini=0, error=1, n_moves=20))
+    second.adopt(first)
+    nodes = second.nodes(0)
+    for name in ("left", "right", "feature", "t", "missing_left"):
+        assert np.array_equal(getattr(nodes, name), getattr(first.nodes(0), name)), name
+    exits = nodes.exits(first.rows.X)
+    said = nodes.values(first.rows.answers(), first.rows.w, exits)[0][exits]
+    errors = np.mean(said.argmax(axis=1) != y)
+    assert second.loss(0) == pytest.approx(errors)
+    list(second.advance(1.0))
+    assert second.loss(0) <= errors
+
+
+def teach(rows, ranks, limits):
+    *_, said = out_of_bag(rows, ranks, limits, 48)
+    return said
+
+
+def test_a_forest_says_nothing_of_a_row_that_it_learned_from_that_row():
+    X, y = wines()
+    ranks, limits = Ranks.of(X), Limits(8, None, 5, 1)
+    other = np.where(np.arange(len(y)) == 7, 2, y)
+    first, second = (read_rows(X, target, None, 3) for target in (y, other))
+    said, again = (teach(rows, ranks, limits) for rows in (first, second))
+    assert y[7] != other[7]
+    assert np.array_equal(said[7], again[7])
+    assert not np.array_equal(said, again)
+    assert np.mean(said.argmax(axis=1) == y) > 0.9
+    assert np.array_equal(teach(first, ranks, Limits(8, None, 5, 3)), said)
+
+
+def test_principal_directions_keep_distances_where_there_are_few():
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 9))
+    narrow = principal(wide)
+    assert narrow.shape == (50, 6)
+    assert np.linalg.norm(wide[0] - wide[1]) == pytest.approx(np.linalg.norm(narrow[0] - narrow[1]))
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0, 100))
+def test_shrunken_values_stay_between_and_keep_the_mean_of_a_stump(seed, shrink):
+    rng = np.random.default_rng(seed)
+    X, y = rng.uniform(size=(40, 1)), rng.standard_normal((40, 1))
+    found = searches_on(X, y, None, Setting(), 2)
+    list(found.grow())
+    nodes, rows = found.nodes(0), found.rows
+    plain, shrunk = nodes.values(rows.y, rows.w, nodes.exits(X), (0.0, shrink))
+    assert np.all(np.abs(shrunk - plain[0]) <= np.abs(plain - plain[0]) + 1e-12)
+    assert np.average(shrunk[nodes.exits(X)]) == pytest.approx(np.average(rows.y), abs=1e-9)
 
 
 def test_greedy_growth_does_as_well_as_scikit_learns():
@@ -323,6 +240,18 @@ def test_missing_values_go_where_they_help():
     assert machine.predict([[1e300, 0.5]])[0] == 0  # no value is a missing one
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_of_tests_that_part_rows_alike_the_widest_gap_is_taken(sign):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    narrow = y + 0.9 * rng.uniform(size=200)
+    wide = sign * (100 * y + rng.uniform(size=200))
+    machine = axis_tree(np.stack([narrow, wide], axis=1), y, n_classes=2, **QUICK).machine
+    assert machine.selection.tolist() == [1]
+    assert 1 < abs(machine.t[0]) < 100
+    assert machine.predict([[0.5, sign * 100], [1.5, 0]]).tolist() == [1, 0]
+
+
 def test_it_can_be_interrupted(monkeypatch):
     X, y = wines()
     calls = []
@@ -386,6 +315,12 @@ def test_odd_data_work(X, y):
             assert np.mean(np.round(said) == y) == 1.0
 
 
+def test_a_target_that_grows_without_end_does_not_end_the_stack():
+    x = np.arange(3000.0)[:, None]
+    machine = axis_tree(x, 1.3 ** -x[:, 0], max_leaves=3000, **QUICK | {"n_iterations": 1}).machine
+    assert machine.n_leaves > 20
+
+
 def test_a_constant_target_is_one_leaf():
     X, _ = make_friedman1(100, random_state=0)
     fit = axis_tree(X, np.full(100, -2.5e-7), **QUICK)
@@ -408,6 +343,7 @@ def test_a_constant_target_is_one_leaf():
         ({"sample_weight": [1.0]}, "sample_weight of shape"),
         ({"max_leaves": 0}, "max_leaves = 0"),
         ({"n_iterations": 1.5}, "n_iterations = 1.5"),
+        ({"seed": -1}, "seed = -1"),
         ({"validation": ([[1.0, 2.0]], [0.0])}, "the validation rows have 2 features"),
         ({"validation": 3}, "validation is a int"),
         ({"classes": ["a"], "n_classes": 2, "y": [0, 1]}, "1 labels for 2 classes"),

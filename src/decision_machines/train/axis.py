@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from .axis_choice import SHRINKS, TEACHING, Candidate, Choice
 from .axis_rows import DOING, Rows, read_rows
-from .axis_search import Candidate, Searches, Setting, search
+from .axis_search import Limits, Setting
 from .watch import Fit, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FEWEST_TO_HOLD_OUT = 50
-"""Rows; with fewer none is held out, and the greedy tree with the rows' own means is given."""
+"""Rows; with fewer none is held out, nothing is chosen, and a plain search learns from all."""
 
 
 def axis_tree(
@@ -31,7 +32,7 @@ def axis_tree(
     sample_weight: Any = None,
     validation: tuple | None = None,
     n_restarts: int = 1,
-    n_iterations: int = 800,
+    n_iterations: int = 1000,
     seed: int = 0,
     n_threads: int | None = None,
     show: bool | None = None,
@@ -71,11 +72,11 @@ def axis_tree(
     >>> y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)).astype(int)  # no single test helps
     >>> fit = axis_tree(X, y, n_classes=2, max_leaves=4, seed=1)
     >>> fit.machine
-    DecisionMachine(1 tree, 4 leaves, depth 2, 2 features; an axis-aligned search)
+    DecisionMachine(1 tree, 4 leaves, depth 2, 2 features, 2 outputs; an axis-aligned search)
     >>> bool(np.mean(fit.machine.predict(X) == y) > 0.98)
     True
     """
-    _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads)
+    _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads, seed)
     if classes is not None and n_classes is None:
         n_classes = len(classes)
     if classes is not None and len(classes) != n_classes:
@@ -83,54 +84,60 @@ def axis_tree(
             DOING, f"{len(classes)} labels for {n_classes} classes", "give a label for each class"
         )
     rows = read_rows(X, y, sample_weight, n_classes)
-    common: dict[str, Any] = {
-        "max_leaves": max_leaves,
-        "max_depth": max_depth,
-        "seed": seed,
-        "n_threads": n_threads or os.cpu_count() or 1,
-    }
-    settings = _settings(rows, min_samples_leaf, n_restarts, n_iterations)
+    limits = Limits(max_leaves, max_depth, seed, n_threads or os.cpu_count() or 1)
     if validation is not None:
         valid: Rows | None = _validation(validation, n_classes, rows)
         learn = rows
     else:
         learn, valid = _held_out(rows, seed)
-    watch = Watch("searching for a tree", total=len(PARTS), show=show)
-    found = search(Searches(learn, settings, **common), valid, PARTS, watch)
-    best = min(found, key=lambda c: c.loss if valid is None else c.valid)
-    chosen, history = best, watch.history
-    if learn is not rows and not watch.interrupted:
-        again = Watch("searching again on all rows", total=len(PARTS), show=show)
-        chosen = _again(rows, best, common, again)
-        history = history + again.history
-        watch.interrupted |= again.interrupted
-    V = rows.original(chosen.nodes.values(np.array([best.shrink]))[0])
+    settings = _settings(rows, min_samples_leaf, n_restarts, n_iterations)
+    if valid is None:
+        settings = [Setting(least=min_samples_leaf, n_moves=n_iterations)]
+    choice = Choice(learn, valid, settings, limits)
+    watch = Watch("searching for a tree", total=choice.n_steps, show=show)
+    if valid is None:
+        choice.look(watch, [0.0], [0.0])
+    else:
+        choice.look(watch, SHRINKS, TEACHING)
+    best = chosen = choice.best
+    history, interrupted = watch.history, watch.interrupted
+    if learn is not rows and not interrupted:
+        # The chosen search once more, as long as the chosen one, on all rows.
+        again = Choice(rows, None, [best.setting], limits)
+        watch = Watch("searching again on all rows", total=again.n_steps, show=show)
+        again.look(watch, [best.shrink], [best.teaching])
+        history = [*history, *watch.history]
+        interrupted = watch.interrupted
+        chosen = best if interrupted else again.found[-1]
     if n_classes is not None and classes is None:
         classes = np.arange(n_classes).tolist()
-    machine = chosen.nodes.machine(V, rows.X.shape[1], classes, "an axis-aligned search")
-    report = _report(best, chosen, found, watch.interrupted)
-    return Fit(machine, report=report, history=history)
-
-
-PARTS = (0.125, 0.25, 0.5, 1.0)
-"""After which parts of its moves the tree of a search stands for choice."""
+    machine = chosen.nodes.machine(
+        rows.original(chosen.values), rows.X.shape[1], classes, "an axis-aligned search"
+    )
+    return Fit(machine, report=_report(chosen, choice, interrupted), history=history)
 
 
 def _settings(
     rows: Rows, min_samples_leaf: int, n_restarts: int, n_iterations: int
 ) -> list[Setting]:
     """The settings that are tried, whatever the data."""
-    settings = []
-    leasts = sorted({min_samples_leaf, max(min_samples_leaf, 5), max(min_samples_leaf, 20)})
-    aims: list[dict[str, Any]] = [{}, {"ridge": 5.0}]
-    if rows.label is not None:
+    if rows.label is None:
+        aims: list[dict[str, Any]] = [{}, {"ridge": 5.0}, {"taught": 0.6}]
+        leasts = (1, 20)
+    else:
         aims = [{}, {"gini": 0.0, "entropy": 1.0}, {"gini": 0.3, "error": 1.0}]
+        aims += [{"taught": 0.6}]
+        leasts = (1, 10)
+    settings = []
     for aim in aims:
-        for least in leasts:
-            settings += [Setting(**aim, least=least, n_moves=n_iterations)] * n_restarts
-    # Greedy trees with larger leaves, as a tuned CART would try.
+        for least in sorted({max(least, min_samples_leaf) for least in leasts}):
+            setting = Setting(
+                **aim, least=least, n_moves=n_iterations, n_finish=(n_iterations + 3) // 4
+            )
+            settings += [setting] * n_restarts
+    # Greedy trees with other leaves, as a tuned CART would try.
     for aim in aims[:2]:
-        for least in (2, 10, 50):
+        for least in (2, 5, 50):
             if least > min_samples_leaf:
                 settings.append(Setting(**aim, least=least))
     return settings
@@ -149,26 +156,18 @@ def _held_out(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
     return rows.take(~held), rows.take(held)
 
 
-def _again(rows: Rows, best: Candidate, common: dict[str, Any], watch: Watch) -> Candidate:
-    """The chosen search once more, as long as the chosen one, on all rows."""
-    from dataclasses import replace
-
-    setting = replace(best.setting, n_moves=best.n_moves)
-    found = search(Searches(rows, [setting], **common), None, (1.0,), watch)
-    return found[-1]
-
-
-def _report(best: Candidate, chosen: Candidate, found: list, interrupted: bool) -> dict[str, Any]:
-    greedy = [c for c in found if c.n_moves == 0]
+def _report(chosen: Candidate, choice: Choice, interrupted: bool) -> dict[str, Any]:
+    best = choice.best
+    greedy = [c for c in choice.found if c.setting.n_moves == 0]
     return {
         "leaves": chosen.nodes.n_leaves,
         "setting": vars(best.setting).copy(),
-        "moves": best.n_moves,
         "shrink": best.shrink,
+        "teaching": best.teaching,
         "loss": chosen.loss,
         "valid": best.valid,
         "valid_greedy": min((c.valid for c in greedy), default=float("nan")),
-        "candidates": len(found),
+        "candidates": len(choice.found),
         "interrupted": interrupted,
     }
 
@@ -181,7 +180,9 @@ def _validation(given: Any, n_classes: int | None, like: Rows) -> Rows:
     return read_rows(given[0], given[1], given[2] if len(given) == 3 else None, n_classes, like)
 
 
-def _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads):
+def _check_sizes(
+    max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads, seed
+):
     for name, value, least in (
         ("max_leaves", max_leaves, 1),
         ("max_depth", max_depth, 0),
@@ -189,6 +190,7 @@ def _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iteratio
         ("n_restarts", n_restarts, 1),
         ("n_iterations", n_iterations, 0),
         ("n_threads", n_threads, 1),
+        ("seed", seed, 0),
     ):
         if value is None and name in ("max_depth", "n_threads"):
             continue

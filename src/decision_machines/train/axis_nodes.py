@@ -11,6 +11,8 @@ from .. import _native
 from ..machine import Columns, DecisionMachine, Output, Trees, layout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jaxtyping import Bool, Float, Int
 
     from .ranks import Ranks
@@ -26,9 +28,6 @@ class Nodes:
     feature: Int[np.ndarray, "N"]
     t: Float[np.ndarray, "N"]
     missing_left: Bool[np.ndarray, "N"]
-    mean: Float[np.ndarray, "N k"]
-    """Of the training rows that reach the node: numbers, or shares of classes."""
-    weight: Float[np.ndarray, "N"]
 
     @classmethod
     def of(cls, found: dict[str, np.ndarray], ranks: Ranks) -> Nodes:
@@ -40,11 +39,7 @@ class Nodes:
             if below < 0:  # only missing values go left
                 below = cut
             t[i] = ranks.threshold(feature, below, above)
-        weight = found["weight"]
-        mean = found["totals"].reshape(len(t), -1) / weight[:, None]
-        return cls(
-            found["left"], found["right"], found["feature"], t, found["missing_left"], mean, weight
-        )
+        return cls(found["left"], found["right"], found["feature"], t, found["missing_left"])
 
     @property
     def n_leaves(self) -> int:
@@ -56,18 +51,33 @@ class Nodes:
             self.left, self.right, self.feature, self.t, self.missing_left, np.ascontiguousarray(X)
         )
 
-    def values(self, shrink: Float[np.ndarray, "s"]) -> Float[np.ndarray, "s N k"]:
-        """What each node says, drawn towards its parent as if `shrink` more rows stood there.
+    def values(
+        self,
+        answers: Float[np.ndarray, "m k"],
+        w: Float[np.ndarray, "m"],
+        exits: Int[np.ndarray, "m"],
+        shrinks: Sequence[float] = (0.0,),
+    ) -> Float[np.ndarray, "s N k"]:
+        """What each node says: its rows' mean, drawn towards its parent's.
 
-        A node departs from its parent by weight / (weight of the parent + shrink) of what its rows
-        ask for; 0 gives the plain means.
+        A node departs from its parent by only a part of what its rows ask for, as if so many more
+        rows that ask for nothing stood in the parent. 0 gives the plain means.
         """
-        out = np.repeat(self.mean[None], len(shrink), axis=0)
-        keeps = self.weight / (self.weight + np.asarray(shrink)[:, None])  # (s, N)
-        for i in np.flatnonzero(self.left >= 0):
-            for child in (self.left[i], self.right[i]):
-                step = self.mean[child] - self.mean[i]
-                out[:, child] = out[:, i] + keeps[:, i, None] * step
+        N = len(self.left)
+        weight = np.bincount(exits, w, N)
+        totals = np.stack([np.bincount(exits, w * column, N) for column in answers.T], axis=1)
+        inner = np.flatnonzero(self.left >= 0)
+        for i in inner[::-1]:  # children come after their parents
+            weight[i] = weight[self.left[i]] + weight[self.right[i]]
+            totals[i] = totals[self.left[i]] + totals[self.right[i]]
+        mean = totals / weight[:, None]
+        out = np.repeat(mean[None], len(shrinks), axis=0)
+        keeps = weight / (weight + np.asarray(shrinks)[:, None])  # (s, N)
+        for i in inner if any(shrinks) else ():
+            children = [self.left[i], self.right[i]]
+            out[:, children] = out[:, i, None] + keeps[:, i, None, None] * (
+                mean[children] - mean[i]
+            )
         return out
 
     def machine(

@@ -1,4 +1,4 @@
-"""Searches with several settings side by side, and the choice among what they found."""
+"""Searches with several settings side by side, over the same rows."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ import numpy as np
 
 from .. import _native
 from .axis_nodes import Nodes
-from .ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .axis_rows import Rows
-    from .watch import Watch
+    from jaxtyping import Float
 
-SHRINKS = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
-"""How many rows of its parent a node may take in; the choice is validation's."""
+    from .axis_rows import Rows
+    from .ranks import Ranks
 
 PATIENCE = 0.25
 """Seconds between looks at whether someone wants to interrupt."""
+
+TREES_AT_ONCE = 12
+"""Of the forest, before a look at whether someone wants to interrupt."""
+
+DEEPEST = 2048
+"""No tree is deeper, asked or not: its nodes are visited by recursion."""
+
+MOST_OUTPUTS = 6
+"""A target of more numbers is searched in this many of its principal directions."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +37,20 @@ class Setting:
     """What one search aims at."""
 
     gini: float = 1.0
-    """Weight of the Gini impurity; of the squared error where the target is numbers."""
+    """Weight of the Gini impurity; numbers always have the squared error."""
     entropy: float = 0.0
     error: float = 0.0
     """Weight of the share of rows that are not of their leaf's largest class."""
     ridge: float = 0.0
     """Numbers only: as if so many rows of the overall mean stood in every leaf."""
+    taught: float = 0.0
+    """How much of the target is what a forest says of rows that it has not seen."""
     least: int = 1
     """Rows in a leaf, at least."""
     n_moves: int = 0
     """How many moves; none leaves the greedy tree, CART's."""
+    n_finish: int = 0
+    """Classes only: how many moves then follow that count errors."""
     temperature: float = 0.05
     """How much the loss may rise by a move at first, in parts of the root's loss per leaf."""
 
@@ -49,44 +60,40 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A tree, how it was found and how well it does."""
+class Limits:
+    """What holds for every search."""
 
-    nodes: Nodes
-    setting: Setting
-    n_moves: int
-    shrink: float
-    loss: float
-    """What the search minimised, per row, on the rows it learned from."""
-    valid: float
-    """The loss that decides, on the validation rows; nan without any."""
+    max_leaves: int
+    max_depth: int | None
+    seed: int
+    n_threads: int
 
 
 class Searches:
-    """One search for each setting, over the same rows."""
+    """One native search for each setting; settings that are taught alike share their target."""
 
     def __init__(
         self,
         rows: Rows,
+        ranks: Ranks,
         settings: Sequence[Setting],
-        *,
-        max_leaves: int,
-        max_depth: int | None,
-        seed: int,
-        n_threads: int,
+        limits: Limits,
+        taught: Float[np.ndarray, "m k"] | None = None,
     ) -> None:
-        self.rows, self.settings, self.n_threads = rows, list(settings), n_threads
-        self.ranks = Ranks.of(rows.X)
-        self._native = _native.TreeSearches(
-            self.ranks.rank, self.ranks.n_ranks, rows.label, rows.y, rows.w, rows.k
-        )
-        self.done = np.zeros(len(settings), np.int64)
-        seeds = np.random.SeedSequence(seed).generate_state(len(settings), np.uint64)
-        for setting, own in zip(settings, seeds, strict=True):
+        self.rows, self.ranks, self.limits = rows, ranks, limits
+        self.settings = list(settings)
+        self.done = np.zeros(len(self.settings), np.int64)
+        target = None if taught is None else principal(taught)
+        label, y = (rows.label, rows.y) if target is None else (None, target)
+        k = rows.k if target is None else target.shape[1]
+        self._native = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, rows.w, k)
+        # Each its own numbers, whatever stands beside it.
+        for i, setting in enumerate(self.settings):
+            own = np.random.SeedSequence([limits.seed, i]).generate_state(1, np.uint64)[0]
             self._native.add(
                 int(own),
-                max_leaves,
-                2**31 - 1 if max_depth is None else max_depth,
+                limits.max_leaves,
+                DEEPEST if limits.max_depth is None else min(limits.max_depth, DEEPEST),
                 setting.least,
                 setting.temperature,
                 max(1, setting.n_moves),
@@ -99,6 +106,11 @@ class Searches:
             self._native.grow(i)
             yield
 
+    def adopt(self, others: Searches) -> None:
+        """Go on from the trees of `others`, search by search."""
+        for i in range(len(self.settings)):
+            self._native.adopt(i, others._native, i)
+
     def advance(self, part: float) -> Iterator[None]:
         """Bring every search to this part of its moves; a pause now and then to be interrupted.
 
@@ -109,7 +121,7 @@ class Searches:
         while np.any(self.done < goal):
             moves = np.minimum(goal - self.done, step)
             start = time.perf_counter()
-            self._native.advance(moves, self.n_threads)
+            self._native.advance(moves, self.limits.n_threads)
             self.done += moves
             if time.perf_counter() - start < PATIENCE / 2:
                 step *= 2
@@ -120,59 +132,36 @@ class Searches:
                 yield
 
     def nodes(self, i: int) -> Nodes:
-        return Nodes.of(self._native.tree(i), self.ranks)
+        return Nodes.of(self._native.tree(i, *self.ranks.places), self.ranks)
 
     def loss(self, i: int) -> float:
         return self._native.loss(i) / float(self.rows.w.sum())
 
 
-def validation_loss(rows: Rows, said: np.ndarray) -> np.ndarray:
-    """(s,) what the choice minimises, for (s, m, k) answers.
+def out_of_bag(rows: Rows, ranks: Ranks, limits: Limits, n_trees: int) -> Iterator[np.ndarray]:
+    """(m, k) what a random forest says of each row by the trees that have not seen it.
 
-    The squared error of numbers. Of classes the errors, with half the squared error of the
-    probabilities: it tells apart what a few hundred rows cannot by counting.
+    Comes after every few trees, better each time.
     """
-    share = rows.w / rows.w.sum()
-    squared = ((said - rows.answers()) ** 2).sum(axis=2) @ share
-    if rows.label is None:
-        return squared
-    return (said.argmax(axis=2) != rows.label) @ share + 0.5 * squared
+    searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, rows.label, rows.y, rows.w, rows.k)
+    n = rows.X.shape[1]
+    tried = max(1, round(np.sqrt(n)) if rows.label is not None else round(0.4 * n))
+    overall = np.average(rows.answers(), axis=0, weights=rows.w)
+    total, count = np.zeros((len(rows), rows.k)), np.zeros((len(rows), 1))
+    for first in range(0, n_trees, TREES_AT_ONCE):
+        seed = limits.seed % 2**32 * n_trees + first
+        found = searches.out_of_bag(TREES_AT_ONCE, 2, tried, seed, limits.n_threads)
+        total += found[0].reshape(total.shape)
+        count += found[1][:, None]
+        yield np.where(count > 0, total / np.maximum(count, 1), overall)
 
 
-def judge(searches: Searches, i: int, valid: Rows | None) -> Candidate:
-    """What search i has found so far, with the shrinkage that validation likes best."""
-    nodes, setting = searches.nodes(i), searches.settings[i]
-    shrink, found = 0.0, float("nan")
-    if valid is not None:
-        values = nodes.values(SHRINKS)
-        losses = validation_loss(valid, values[:, nodes.exits(valid.X)])
-        best = int(np.argmin(losses))
-        shrink, found = float(SHRINKS[best]), float(losses[best])
-    return Candidate(nodes, setting, int(searches.done[i]), shrink, searches.loss(i), found)
-
-
-def search(searches: Searches, valid: Rows | None, parts: Sequence[float], watch: Watch) -> list:
-    """Candidates: every setting's greedy tree, and its tree after each part of its moves.
-
-    Interrupted, what was found until then.
-    """
-    found: list[Candidate] = []
-    everyone = range(len(searches.settings))
-    with watch:
-        for _ in searches.grow():
-            pass
-        found += [judge(searches, i, valid) for i in everyone]
-        for part in parts:
-            for _ in searches.advance(part):
-                pass
-            news = [judge(searches, i, valid) for i in everyone if searches.settings[i].n_moves]
-            found += news
-            best = min(news, key=_rank, default=found[0])
-            watch.step(loss=best.loss, **({} if valid is None else {"valid": best.valid}))
-    if watch.interrupted:
-        found += [judge(searches, i, valid) for i in everyone]
-    return found
-
-
-def _rank(candidate: Candidate) -> float:
-    return candidate.loss if np.isnan(candidate.valid) else candidate.valid
+def principal(target: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m q"]:
+    """Targets centred, in their `MOST_OUTPUTS` principal directions where there are more."""
+    target = target - target.mean(axis=0)
+    if target.shape[1] > MOST_OUTPUTS:
+        values, vectors = np.linalg.eigh(target.T @ target)
+        target = target @ vectors[:, np.argsort(values)[-MOST_OUTPUTS:]]
+    elif target.shape[1] == 2 and np.allclose(target.sum(axis=1), 0):
+        target = target[:, :1]  # two classes are one number
+    return np.ascontiguousarray(target)

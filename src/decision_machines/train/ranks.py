@@ -7,6 +7,7 @@ neighbouring values for ranks, with about as many rows each.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,20 @@ class Ranks:
     @property
     def n_ranks(self) -> Int[np.ndarray, "n"]:
         return np.array([len(values) for values in self.least], np.int32)
+
+    @functools.cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Least and largest value of every rank, in units of their feature's spread, and where
+        each feature's ranks start."""
+        start = np.concatenate([[0], np.cumsum(self.n_ranks, dtype=np.int64)])
+        found: tuple[list, list] = ([np.empty(0)], [np.empty(0)])
+        for rank, least, largest in zip(self.rank, self.least, self.largest, strict=True):
+            top = np.abs(largest[np.isfinite(largest)]).max(initial=0.0) or 1.0
+            values = (largest / top)[rank[rank != MISSING]]
+            spread = np.std(values[np.isfinite(values)]) if np.isfinite(values).any() else 0.0
+            for out, ends in zip(found, (least, largest), strict=True):
+                out.append(ends / top / (spread or 1.0))
+        return np.concatenate(found[0]), np.concatenate(found[1]), start
 
     def threshold(self, feature: int, below: int, above: int) -> float:
         """The middle between two ranks; +inf where nothing is above (then all values go left)."""
