@@ -50,11 +50,38 @@ def apply(machine: DecisionMachine, X: Any, *, n_threads: int | None = None, eng
     return _in_blocks(machine, X, run, machine.n_trees, np.int32)
 
 
+def source_leaves(
+    machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+):
+    """(m, n_trees) exit leaves, named as the source names them."""
+    leaf_ids = machine.trees.leaf_ids
+    if leaf_ids is None:
+        raise InputError(
+            "naming leaves as the source does",
+            f"the machine ({machine.source or 'of unknown source'}) has no names for its leaves",
+            "use apply, which counts them from left to right",
+        )
+    found = apply(machine, X, n_threads=n_threads, engine=engine)
+    return leaf_ids[found + machine.trees.leaf_start[:-1]]
+
+
 def predict(
     machine: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
 ):
     """Labels or values; see `DecisionMachine.predict`."""
     return decide(machine, margin(machine, X, n_threads=n_threads, engine=engine))
+
+
+def given_margins(machine: DecisionMachine, margins: Any) -> np.ndarray:
+    """(m, k) margins as somebody gave them, in the machine's dtype."""
+    margins = np.asarray(margins, machine.output.dtype)
+    if margins.ndim != 2 or margins.shape[1] != machine.n_outputs:
+        raise InputError(
+            "reading margins",
+            f"margins of shape {margins.shape}; the machine has {machine.n_outputs} outputs",
+            f"give rows of {machine.n_outputs} margins",
+        )
+    return margins
 
 
 def decide(machine: DecisionMachine, margins: np.ndarray):

@@ -1,0 +1,448 @@
+"""Explaining a machine: rules, boxes, counterfactuals, bounds, neighbours, polynomials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .room import room
+
+if TYPE_CHECKING:
+    from ..machine import DecisionMachine
+
+
+class ExplainVerbs:
+    """Explaining a machine: rules, boxes, counterfactuals, bounds, neighbours, polynomials."""
+
+    def rules(self, X=None, *, trees=None):
+        """Decision paths as rules that people read: tests merged to intervals and sets.
+
+        Parameters
+        ----------
+        X
+            Rows: then the path of each row through the trees. By default every leaf's path.
+        trees
+            A tree's number, or several; all by default.
+
+        Returns
+        -------
+        DecisionRules
+            A sequence of rules, each with its `conditions`, `value` and `text`, made as they are
+            looked at. Printed by `print` and by rich.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().rules([[2, 1, 2, 2]]))
+        row 0, tree 0:
+          if (x[1] > 1 or missing) and x[3] ≤ 3 then 5
+        """
+        return room("explain").rules(self, X, trees=trees)
+
+    def boxes(self, trees=None):
+        """The box of every leaf: for each column that its path tests, lower < z ≤ upper, or NaN.
+
+        Exact: a row lies in the boxes of its exit leaves and in no others. Sparse, so that big
+        forests fit; leaves whose tests contradict each other are marked not `reachable`.
+
+        Parameters
+        ----------
+        trees
+            A tree's number, or several; all by default.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> found = dm.figure_one().boxes()
+        >>> found[1]  # leaf v2: column → (lower, upper, whether NaN passes)
+        {0: (-inf, 1.0, False), 1: (2.0, 4.0, False), 3: (-inf, 5.0, False)}
+        >>> found.contains([[2, 1, 2, 2]]).tolist()
+        [[False, False, False, False, True, False]]
+        """
+        return room("explain").boxes(self, trees)
+
+    def counterfactual(
+        self,
+        x,
+        target=None,
+        *,
+        metric: str = "linf",
+        fixed=(),
+        ranges=None,
+        integers=(),
+        scale=None,
+        missing_distance: float = np.inf,
+        budget: int = 4000,
+    ):
+        """The nearest input with another answer, confirmed by `predict`.
+
+        One tree: exact, over all inputs that the columns' dtype can hold. Forests: an input
+        found, and a certified lower bound on the distance of any; `exact` says whether they meet.
+
+        Parameters
+        ----------
+        x
+            One input: a vector, or one row of what `predict` takes.
+        target
+            None for any other answer, a label, or (low, high) for a machine that predicts values.
+        metric
+            "linf": the largest change of a feature. "count": the fewest features changed, and
+            among those the smallest largest change.
+        fixed
+            Features, by name or number, that must keep their values.
+        ranges
+            Feature → (low, high) for values that it may change to.
+        integers
+            Features that may change to whole numbers only.
+        scale
+            What counts as 1 in each feature: one number, one each, or feature → number. A change
+            of a categorical feature counts 1 over its scale, whatever the categories.
+        missing_distance
+            What it counts when a number becomes missing or the reverse; by default never done.
+        budget
+            How many boxes of inputs the search in a forest may look at, about.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().counterfactual([2, 1, 2, 2]))
+        5.0 → 1.0 if
+          x[1]: 2 → 1
+        distance 1, 1 feature changed, proven nearest
+        """
+        return room("explain").counterfactual(
+            self,
+            x,
+            target,
+            metric=metric,
+            fixed=fixed,
+            ranges=ranges,
+            integers=integers,
+            scale=scale,
+            missing_distance=missing_distance,
+            budget=budget,
+        )
+
+    def code_margin(self, x, target=None):
+        """How many tests must answer otherwise to change the answer: the code's protection.
+
+        A leaf's template is a code word and h the word received. `flips` counts in code space;
+        for one tree `reachable` and `whole` count among codes that some input has.
+
+        Parameters
+        ----------
+        x
+            One input: a vector, or one row of what `predict` takes.
+        target
+            None for any other answer, a label, or (low, high) for values.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().code_margin([0, 1, 2, 2], (2.5, 4.5)))
+        1.0: 1 test must flip; 1 on the way of an input, 2 in all its code
+        """
+        return room("explain").code_margin(self, x, target)
+
+    def bounds(self, lower=None, upper=None, *, missing=(), budget: int = 2000):
+        """Certified least and greatest margins over all inputs with lower ≤ x ≤ upper.
+
+        Exact for one tree; for forests tightened by parting the box, and `exact` says whether
+        inputs were found that attain them. In the machine's own arithmetic, to the bit.
+
+        Parameters
+        ----------
+        lower, upper
+            A number for each feature, or feature → number; features left out are free. NaN in
+            both: the feature is missing.
+        missing
+            Features that may be missing besides, or True for all.
+        budget
+            How many parts of the box may be looked at.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().bounds({"x[1]": 0}, {"x[1]": 1, "x[2]": 3})
+        OutputBounds([1, 3], exact)
+        """
+        return room("explain").bounds(self, lower, upper, missing=missing, budget=budget)
+
+    def is_monotone(
+        self,
+        feature,
+        direction: str = "increasing",
+        *,
+        output: int | None = None,
+        budget: int = 200_000,
+    ):
+        """Whether a margin never falls ("decreasing": never rises) as one feature grows.
+
+        Truthy where proven; else `verdict` is "refuted", with a pair of inputs `X` that the
+        machine itself answers so, or "unknown" where the budget was spent.
+
+        Parameters
+        ----------
+        feature
+            Its name or number.
+        output
+            Which margin, where there are several.
+        budget
+            How many pairs of leaves may be looked at.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().is_monotone("x[3]")
+        Monotonicity(proven: increasing in feature 2)
+        >>> dm.figure_one().is_monotone("x[3]", "decreasing")
+        Monotonicity(refuted: decreasing in feature 2; 3 → 6 takes the margin from 5 to 6)
+        """
+        return room("explain").is_monotone(self, feature, direction, output=output, budget=budget)
+
+    def simplify(self) -> DecisionMachine:
+        """The machine with less in it; every prediction stays the same, bit for bit.
+
+        Tests answered by the path above them go, and with them leaves that no input reaches; a
+        test with equal subtrees on both sides goes; columns that nothing reads go.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> from dataclasses import replace
+        >>> machine = dm.figure_one()
+        >>> replace(machine, V=machine.V.clip(4)).simplify()
+        DecisionMachine(1 tree, 3 leaves, depth 2, 4 features; the paper's Fig. 1)
+        """
+        return room("explain").simplify(self)
+
+    def fingerprint(self) -> str:
+        """A hash of all that decides answers, the same in every process and on every machine.
+
+        Equal for machines that differ only in how tests and columns are numbered, in columns
+        that no test reads, in feature names, in `source` and in the source's own numbers of
+        nodes. SHA-256 over the columns read, thresholds, missing answers, children, values and
+        output, tests in preorder; "dm1:" names this order.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().fingerprint()[:12]
+        'dm1:7751007b'
+        """
+        return room("explain").fingerprint(self)
+
+    def partial_dependence(
+        self,
+        X,
+        features,
+        *,
+        grid=None,
+        n_grid: int = 100,
+        percentiles: tuple[float, float] = (0.05, 0.95),
+        output: str = "response",
+        individual: bool = False,
+        sample_weight=None,
+        n_threads: int | None = None,
+    ):
+        """The mean answer over the rows of X with one or two features set to values of a grid.
+
+        As scikit-learn's `partial_dependence(method="brute")`, up to the order of sums, by delta
+        scoring: only trees that test the features are redone, once for each code that the grid
+        has in them.
+
+        Parameters
+        ----------
+        X
+            Rows, as `predict` takes them.
+        features
+            One feature or two, by name or number.
+        grid
+            Values of the feature (of each of two). By default the distinct values, or `n_grid`
+            equal steps between two `percentiles`.
+        output
+            "response" or "margin".
+        individual
+            Whether to keep every row's own curve too.
+        sample_weight
+            (m,) weights of the rows in the mean.
+
+        Returns
+        -------
+        PartialDependence
+            `grid`, `average` of shape (answers, grid, ...) and `individual`.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> found = dm.figure_one().partial_dependence([[2, 1, 2, 2], [0, 1, 2, 2]], 2, grid=[1, 9])
+        >>> found.average.tolist()
+        [[3.0, 3.5]]
+        """
+        return room("explain").partial_dependence(
+            self,
+            X,
+            features,
+            grid=grid,
+            n_grid=n_grid,
+            percentiles=percentiles,
+            output=output,
+            individual=individual,
+            sample_weight=sample_weight,
+            n_threads=n_threads,
+        )
+
+    def ice(
+        self,
+        X,
+        feature,
+        *,
+        grid=None,
+        n_grid: int = 100,
+        percentiles: tuple[float, float] = (0.05, 0.95),
+        output: str = "response",
+        n_threads: int | None = None,
+    ):
+        """Each row's own curve as one feature moves (individual conditional expectation).
+
+        As `partial_dependence` with `individual=True`: curves are (answers, m, grid).
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().ice([[2, 1, 2, 2], [0, 1, 2, 2]], "x[3]", grid=[1, 9]).individual
+        array([[[5., 6.],
+                [1., 1.]]])
+        """
+        return room("explain").ice(
+            self,
+            X,
+            feature,
+            grid=grid,
+            n_grid=n_grid,
+            percentiles=percentiles,
+            output=output,
+            n_threads=n_threads,
+        )
+
+    def importance(
+        self,
+        X=None,
+        y=None,
+        *,
+        n_repeats: int = 5,
+        seed: int = 0,
+        metric=None,
+        n_threads: int | None = None,
+    ):
+        """How often each feature is tested and, with X and y, what shuffling it costs.
+
+        Parameters
+        ----------
+        X, y
+            Rows and their true answers.
+        n_repeats, seed
+            Of the shuffles, which are those of scikit-learn's `permutation_importance`.
+        metric
+            metric(y, predictions), the larger the better; by default accuracy for labels and R²
+            for values.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().importance().splits.tolist()
+        [1, 2, 1, 1]
+        """
+        return room("explain").importance(
+            self, X, y, n_repeats=n_repeats, seed=seed, metric=metric, n_threads=n_threads
+        )
+
+    def proximity(self, X, Y=None, *, by: str = "leaf", n_threads: int | None = None):
+        """(m, n) how alike rows are to the machine, as a sparse matrix; 1 for a row and itself.
+
+        Paper: the kernel estimate of a leaf's value. A product of one-hot matrices of leaves.
+
+        Parameters
+        ----------
+        Y
+            Rows to compare with; X itself by default.
+        by
+            "leaf": the share of trees in which both rows reach one leaf. "code": in which *all*
+            tests answer both alike, as the paper's δ(‖h, hᵢ‖_B) asks. "value": as "leaf", leaves
+            weighed by the size of their values (for boosted trees, whose first trees say most).
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> rows = [[2, 1, 2, 2], [2, 9, 2, 2], [0, 1, 2, 2]]
+        >>> dm.figure_one().proximity(rows).toarray()[0]
+        array([1., 1., 0.])
+        >>> dm.figure_one().proximity(rows, by="code").toarray()[0]
+        array([1., 0., 0.])
+        """
+        return room("explain").proximity(self, X, Y, by=by, n_threads=n_threads)
+
+    def nearest(
+        self,
+        X,
+        X_train,
+        y_train=None,
+        *,
+        counts=None,
+        by: str = "auto",
+        n_threads: int | None = None,
+    ):
+        """The training rows behind each prediction, with weights.
+
+        A forest that averages leaves, whose values are means of the training rows in them, is a
+        weighted mean of training answers: these are the weights. With `y_train`, `residual` says
+        what they leave unexplained and `reproduces` whether that is rounding alone.
+
+        Parameters
+        ----------
+        X, X_train, y_train
+            Rows to explain; rows and answers of training.
+        counts
+            (training rows, trees) how often each tree was given each row, where it was trained on
+            a bootstrap sample. By default once.
+        by
+            "mean": the rows of a leaf share it equally. "value": leaves weigh by the size of their
+            values; a similarity, for boosted trees, which are no mean of training answers.
+            "auto": by what the machine is.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> rows, answers = [[2, 1, 2, 2], [2, 9, 2, 2], [0, 1, 2, 2]], [5, 5, 1]
+        >>> found = dm.figure_one().nearest([[3, 3, 3, 3]], rows, answers)
+        >>> found
+        Neighbours(1 row, 3 training rows, weights by mean, reproduces the margins)
+        >>> found.top(0)
+        (array([0, 1]...), array([0.5, 0.5]))
+        """
+        return room("explain").nearest(
+            self, X, X_train, y_train, counts=counts, by=by, n_threads=n_threads
+        )
+
+    def polynomial(self, *, max_products: int = 1_000_000):
+        """The machine as a sum of products of step functions, equal products merged.
+
+        Paper: the remarks on MARS and MonoForest. Exact: its `margin` is the machine's, within
+        the rounding of a sum in another order.
+
+        Parameters
+        ----------
+        max_products
+            Refuse machines with more products before merging: a leaf has up to
+            2^(features left of a test) of them.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> print(dm.figure_one().subtree(2).polynomial())
+        Polynomial(2 monomials of 1 steps, degree 1; from 2 leaves of 1 tree)
+          5
+          1 · [x[3] > 3 or missing]
+        """
+        return room("explain").polynomial(self, max_products=max_products)

@@ -1,0 +1,99 @@
+"""Relaxing a machine into a torch module."""
+
+from __future__ import annotations
+
+from .room import room
+
+
+class RelaxVerbs:
+    """Relaxing a machine into a torch module."""
+
+    def soften(
+        self,
+        form: str | None = "soft_tree",
+        *,
+        query: str | None = None,
+        keys: str | None = None,
+        weights: str | None = None,
+        tau: float = 1.0,
+        alpha: float | None = None,
+        slope=1.0,
+        learn=("t", "slope", "V"),
+        selection: str | None = None,
+        gap: float | None = None,
+        output: str = "response",
+        dtype=None,
+        mask=(),
+        feature_map: str = "elu",
+        n_random: int = 64,
+        seed: int = 0,
+    ):
+        """The machine as a `torch.nn.Module` (extra `torch`); its `harden()` is a machine again.
+
+        Every form is weights(keys(B) · query(slope (S z - t) / τ)) · V, normalised within each
+        tree. What each form has in common with the tree is written in
+        `decision_machines.relax.forms`: *Exact: yes*, *in the limit* (as τ → 0) or *no*.
+
+        Parameters
+        ----------
+        form
+            "soft_tree", "straight_through", "logical", "delta", "relu", "softmax", "sparsemax",
+            "entmax15", "entmax", "positive_part", "linear" or "multi_head"; or None, where the
+            three axes are given.
+        query, keys, weights
+            Another choice on an axis of the form. Queries: "affine", "sign", "tanh", "relu",
+            "log_sigmoid". Keys: "templates" (B), "normalised" (B over each leaf's depth). Weights:
+            "argmax", "delta", "softmax", "sparsemax", "entmax15", "entmax", "positive_part",
+            "exp", "kernel", "straight_through".
+        tau
+            Temperature above 0: the smaller, the sharper. `net.tau` sets it anew.
+        alpha
+            Of "entmax" (1 < α ≤ 2) and "positive_part" (0 < α ≤ 1).
+        slope
+            How steep each test is: a positive number, or one for each test.
+        learn
+            The parts to train, of "S", "t", "slope", "keys", "V", "tau" (and "W_Q", "W_K",
+            "W_V", "W_O" in "multi_head"). The others are there, frozen.
+        selection
+            How S is kept: "fixed"; "sparse" (1.5-entmax over columns); "hard" (one column,
+            gradients as if sparse); "oblique" (any weights).
+        gap
+            How far a column's logit starts above the others ("sparse" and "hard").
+        output
+            "response", through the machine's own link, or "margin".
+        dtype
+            Of the parameters. By default the one in which the machine is reproduced exactly.
+        mask
+            Trees (heads) to leave out.
+        feature_map, n_random, seed
+            Of "linear": "elu", "relu", "exp", or "random" with so many features and this seed.
+
+        Examples
+        --------
+        >>> import decision_machines as dm, torch
+        >>> net = dm.figure_one().soften("soft_tree", tau=0.1)
+        >>> x = torch.tensor([[2.0, 1.0, 2.0, 2.0]])
+        >>> round(net(x).item(), 3)
+        5.0
+        >>> net.harden().predict(x.numpy())
+        array([5.])
+        """
+        return room("relax").soften(
+            self,
+            form,
+            query=query,
+            keys=keys,
+            weights=weights,
+            tau=tau,
+            alpha=alpha,
+            slope=slope,
+            learn=learn,
+            selection=selection,
+            gap=gap,
+            output=output,
+            dtype=dtype,
+            mask=mask,
+            feature_map=feature_map,
+            n_random=n_random,
+            seed=seed,
+        )

@@ -1,0 +1,113 @@
+"""Writing a machine out: our own file, and back into other libraries."""
+
+from __future__ import annotations
+
+from .room import room
+
+
+class WriteVerbs:
+    """Writing a machine out: our own file, and back into other libraries."""
+
+    def save(self, path) -> None:
+        """Write the machine to a file, which `dm.load` reads back equal in every bit.
+
+        The file is a safetensors container with a numbered schema (`machine.schema`) in its
+        header: reading it runs no code. It appears whole or not at all.
+
+        Parameters
+        ----------
+        path
+            By custom ends in `.dm`.
+        """
+        room("write").save(self, path)
+
+    def to_onnx(self, *, operator: str = "v3", margins: bool = False):
+        """The machine as an `onnx.ModelProto` (extra `onnx`), with one input X.
+
+        Labels and probabilities come out where the machine decides on labels, else its response.
+        With one thread ONNX Runtime answers as the machine does, to the bit, where no link is
+        applied and the operator has the machine's types; where not, an `InexactWarning` names
+        the cause. (With several threads ONNX Runtime adds partial sums, in other bits.)
+
+        Parameters
+        ----------
+        operator
+            "v3": TreeEnsembleRegressor or TreeEnsembleClassifier, of ai.onnx.ml 3 and ai.onnx
+            17, which answer in float32. "v5": TreeEnsemble of ai.onnx.ml 5 and ai.onnx 21,
+            which answers in float64 where the machine does.
+        margins
+            Whether to leave link and labels out and answer with `margin`.
+
+        Raises
+        ------
+        UnsupportedModelError
+            Where ONNX cannot say what the machine does; it names the field, the tree, the node.
+        """
+        return room("write").to_onnx(self, operator=operator, margins=margins)
+
+    def to_xgboost(self, *, margins: bool = False):
+        """The machine as an `xgboost.Booster` (extra `xgboost`), or refused; never approximated.
+
+        A machine that decides on the labels 0, 1 … becomes an `xgboost.XGBClassifier`. Only
+        machines that cast x to float32 and sum in float32 can be XGBoost's. An entry absent from
+        a sparse row is missing to XGBoost, whatever `columns.absent` says.
+
+        Parameters
+        ----------
+        margins
+            Whether to leave link and labels out and answer with `margin`.
+        """
+        return room("write").to_xgboost(self, margins=margins)
+
+    def to_lightgbm(self, *, margins: bool = False):
+        """The machine as a `lightgbm.Booster` (extra `lightgbm`), or refused; never approximated.
+
+        It predicts `response`; a Booster knows no labels. Sums must be of float64. An entry absent
+        from a sparse row is 0 to LightGBM, and integers of an array pass through float32,
+        whatever `columns` says.
+
+        Parameters
+        ----------
+        margins
+            Whether to leave the link out and answer with `margin`.
+        """
+        return room("write").to_lightgbm(self, margins=margins)
+
+    def to_sklearn(self, *, margins: bool = False):
+        """The machine as a fitted scikit-learn model (extra `sklearn`), or refused.
+
+        One tree is a DecisionTree, an average a RandomForest, a sum a GradientBoosting (which
+        takes no NaN) or a HistGradientBoosting. Never approximated.
+
+        Parameters
+        ----------
+        margins
+            Whether to leave link and labels out and answer with `margin`.
+        """
+        return room("write").to_sklearn(self, margins=margins)
+
+    def to_treelite(self, *, margins: bool = False):
+        """The machine as a `treelite.Model` (extra `treelite`); its margins are equal to the bit.
+
+        Give it data of `output.dtype`. A link is Treelite's own, and an `InexactWarning` says so.
+
+        Parameters
+        ----------
+        margins
+            Whether to leave the link out and answer with `margin`.
+        """
+        return room("write").to_treelite(self, margins=margins)
+
+    def to_shap(self, X=None) -> dict:
+        """What `shap.TreeExplainer` takes: a dictionary of the trees, whose output is `margin`.
+
+        With background rows, ``TreeExplainer(machine.to_shap(), rows)``, the values are those of
+        the source model. Without, SHAP asks how many rows reached each node in training.
+
+        Parameters
+        ----------
+        X
+            The rows to count at each node, best those of training; needed only where SHAP is
+            given no background rows.
+        """
+        return room("write").to_shap(self, X)
