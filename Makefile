@@ -9,13 +9,14 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 NATIVE := CMakeLists.txt $(wildcard native/*)
 CORES  ?= 2
 
-.PHONY: help demo test lint bench docs sanitize clean
+.PHONY: help demo test lint bench train-bench docs sanitize clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
 	@echo "make test    every test"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   benchmarks, against rivals, in one run"
+	@echo "make train-bench DATA=... TABLES=...  training, beside published figures"
 	@echo "make sanitize  the native tests under AddressSanitizer and UBSan"
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make clean   remove .venv and what was built"
@@ -52,7 +53,13 @@ bench: $(VENV)/.dev-stamp
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/engine.py --growth
 	$(BIN)/python benchmarks/training_speed.py
+	$(BIN)/python benchmarks/inspection.py
+	$(BIN)/python benchmarks/explorer.py
 	$(BIN)/python benchmarks/stream.py
+
+train-bench: $(VENV)/.dev-stamp
+	$(BIN)/python benchmarks/training.py --data $(DATA) --tables $(TABLES) --resume build/training
+	$(BIN)/python benchmarks/codes.py --data $(DATA)/pmlb
 
 sanitize: $(VENV)/.test-stamp
 	$(PIP) cmake ninja nanobind
