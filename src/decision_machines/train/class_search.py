@@ -62,13 +62,16 @@ class Effort:
     @classmethod
     def usual(cls, n_rows: int, n_features: int, depth: int) -> Effort:
         """More trees where they are small, more steps where there are more rows."""
-        batch_size = 128 if depth <= 5 else 256
+        is_shallow = depth <= 5
+        batch_size = 128 if is_shallow else 256
         epoch = n_rows / batch_size
         return cls(
             n_first=max(1, min(3, 128 // 2**depth)),
             n_second=2 if n_rows * n_features > LARGE else max(2, min(6, 1024 // 2**depth)),
             first_steps=int(min(max(10 * epoch, 400), 1200)),
-            second_steps=int(min(max((25 if depth <= 5 else 50) * epoch, 700), 4000)),
+            second_steps=int(
+                min(max(25 * epoch, 700) if is_shallow else max(50 * epoch, 1500), 4000)
+            ),
             batch_size=batch_size,
         )
 
@@ -119,7 +122,8 @@ class ClassSearch:
         best = self._best_recipes(effort.recipes)
         recipes = [recipe for recipe in best for _ in range(effort.n_second)]
         second = self._train(recipes, self.X, self.target, effort.second_steps, 1, watch)
-        self._harden(second, "longer ")
+        # A tree that is alone in its group would be judged by its own luck: it joins the others.
+        self._harden(second, "" if effort.n_first == 1 else "longer ")
         teacher = self._teacher(first, second)
         X, target = taught(teacher, self.X, self.target, n_rows=3000, seed=self.seed + 5)
         third = self._train(recipes, X, target, effort.second_steps, 2, watch)
