@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="a data set; all by default")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="a small part of everything")
+    parser.add_argument("--finished", action="store_true", help="only write what is finished")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     found = {}
@@ -66,7 +67,11 @@ def main() -> None:
             only=options.only,
             log=lambda line: print(line, flush=True),
             resume=options.resume / f"{name}.jsonl",
+            finished_only=options.finished,
         )
+        if hasattr(section, "claims"):
+            rows = section.summary(rows)
+            print("\n".join(section.claims(rows)), flush=True)
         found[name] = {"says": (section.__doc__ or "").strip(), "rows": rows}
         print(table(rows), flush=True)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -140,6 +140,7 @@ def run(
     only: list[str] | None,
     log: Callable[[str], None],
     resume: Path | None = None,
+    finished_only: bool = False,
 ) -> list[dict]:
     names = [n for n in (*NUMBERS, *CLASSES) if only is None or n in only]
     sizes = (8, 32) if quick else LEAVES
@@ -147,7 +148,7 @@ def run(
     for seed in range(FIRST_SEED, FIRST_SEED + (1 if quick else seeds)):
         for name in names:
             missing = [s for s in sizes if (name, s, seed) not in done]
-            if not missing:
+            if not missing or finished_only:
                 continue
             X, y = load(data, name)
             for leaves in missing:

@@ -42,6 +42,7 @@ def run(
     only: list[str] | None = None,
     log: Callable[[str], None] = print,
     resume: Path | None = None,
+    finished_only: bool = False,
 ) -> list[dict]:
     """One row for each set; finished cells are taken from `resume`."""
     done = {(cell["set"], cell["seed"]): cell for cell in finished(resume)}
@@ -54,13 +55,15 @@ def run(
     # Seed by seed over all sets, so that an interrupted run has measured all of them alike.
     for seed in range(2 if quick else seeds):
         for name in names:
+            if (name, seed) not in done and finished_only:
+                continue
             if (name, seed) not in done:
                 done[name, seed] = measure(data, name, seed)
                 append(resume, done[name, seed])
             cell = done[name, seed]
             cells[name].append(cell)
             log(f"{name} {seed}: {cell['ours']:.4f} (CART {cell['cart']:.4f}), {cell['chosen']}")
-    return [summary(tables, name, cells[name]) for name in names]
+    return [summary(tables, name, cells[name]) for name in names if cells[name]]
 
 
 def measure(data: Path, name: str, seed: int) -> dict:

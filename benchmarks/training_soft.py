@@ -38,6 +38,7 @@ def run(
     log: Callable[[str], None] = print,
     resume: Path | None = None,
     methods: list[str] | None = None,
+    finished_only: bool = False,
 ) -> list[dict]:
     """One row for each set and method; finished cells are taken from `resume`."""
     done = {(cell["set"], cell["method"], cell["seed"]): cell for cell in finished(resume)}
@@ -53,13 +54,16 @@ def run(
             n_seeds = min(RIVAL_SEEDS.get(method, seeds), seeds, 1 if quick else seeds)
             for seed in range(n_seeds):
                 key = name, method, seed
+                if key not in done and finished_only:
+                    continue
                 if key not in done:
                     done[key] = {"set": name, "method": method, "seed": seed}
                     done[key] |= measured(MEASURES[method], rows_of, seed)
                     append(resume, done[key])
                 cells.append(done[key])
                 log(f"{name} {method} {seed}: {told(done[key])}")
-            rows.append(summary(name, method, cells))
+            if cells:
+                rows.append(summary(name, method, cells))
     return rows
 
 
