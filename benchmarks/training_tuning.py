@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import time
 import warnings
@@ -219,9 +220,11 @@ def run(
 def summary(rows: list[dict]) -> list[dict]:
     """For each set and library: means over seeds, and changes against the source, in per cent."""
     found = []
-    keys = dict.fromkeys((row["task"], row["set"], row["library"]) for row in rows)
-    for task, name, library in keys:
+    for name, library in itertools.product(REGRESSION + CLASSIFICATION, LIBRARIES):
         cells = [r for r in rows if r["set"] == name and r["library"] == library]
+        if not cells:
+            continue
+        task = cells[0]["task"]
         line = {"task": task, "set": name, "library": library, "seeds": len(cells)}
         line |= {column: float(np.mean([r[column] for r in cells])) for column in COLUMNS}
         for column in COLUMNS[1:]:
