@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 N_BEST = 2
 """Recipes that reach the second round."""
 LARGE = 2 * 10**7
-"""Numbers in X beyond which the second round is two trees of a recipe, and alternating optimisation
-is left out: there it gains nothing."""
+"""Numbers in X beyond which the second round is two trees of a recipe."""
+MOST_FOR_SWEEPS = 2 * 10**8
+"""Rows × features² beyond which alternating optimisation is left out: its regressions would take
+longer than all training, and with so many rows it gains nothing."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class ClassSearch:
         trees, learned = batch.hard()
         trees = with_missing_sides(trees, rows)
         finishes = {"refitted": (trees, leaf_probabilities(trees, learned, rows))}
-        if sweep and rows.X.size <= LARGE:
+        if sweep and len(rows.X) * rows.X.shape[1] ** 2 <= MOST_FOR_SWEEPS:
             targets = {"swept": rows.y}
             if teacher is not None:
                 targets["swept to the teacher"] = self._said(teacher)
