@@ -100,7 +100,8 @@ def ours(X, y, X_test, y_test, seed: int) -> dict:
     return {
         "soft": percent(soft == y_test),
         "hard": percent(fit.machine.predict(X_test) == y_test),
-        "chosen": f"{fit.report['chosen']}, leaves {fit.report['leaves of the hard tree']}",
+        "chosen": f"{fit.report['chosen']}, hard {fit.report['hard tree']}",
+        "validation": fit.report["validation losses"],
         **seconds,
     }
 

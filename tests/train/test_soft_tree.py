@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from decision_machines.train.soft_descent import RECIPES, SoftTrees  # noqa: E402
 from decision_machines.train.soft_tree import SoftEffort, soft_tree  # noqa: E402
 
-BRIEF = SoftEffort(50, 100, 20, RECIPES[:2], n_second=1)
-LONGER = SoftEffort(100, 400, 50, RECIPES[:2], n_second=2)
+BRIEF = SoftEffort(50, 100, 20, RECIPES[1:3], n_best=1, n_second=1)
+LONGER = SoftEffort(100, 400, 50, RECIPES[1:3], n_second=2)
 
 
 def moons(m: int, seed: int = 0):
@@ -68,7 +68,7 @@ def test_several_targets_are_learned_by_one_tree():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = np.c_[X[:, 0], 10 * X[:, 1]]
-    answer = tree(X, y, n_classes=None).machine.predict(X)
+    answer = tree(X, y, n_classes=None, effort=LONGER).machine.predict(X)
     assert np.all(((answer - y) ** 2).mean(0) < 0.5 * y.var(0))
 
 
@@ -123,11 +123,12 @@ def test_rubbish_gives_a_tree_all_the_same(X, y, n_classes):
     assert len(fit.machine.predict(X)) == len(X)
 
 
-def test_soft_hardens_to_the_tests_of_the_machine():
+@pytest.mark.parametrize("seed", range(3))
+def test_soft_hardens_to_the_machine_or_near_it_where_that_was_sharpened(seed):
     X, y = moons(200)
-    fit = tree(X, y)
-    hard = fit.soft.harden()
-    np.testing.assert_array_equal(hard.apply(X), fit.machine.apply(X))
+    fit = tree(X, y, seed=seed)
+    share = np.mean(fit.soft.harden().apply(X) == fit.machine.apply(X))
+    assert share == 1.0 if fit.report["hard tree"] == "the same" else share > 0.8
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 A *shape* is how many levels of tests a tree has and how many are left for caps. The first round
 trains a few trees of every recipe and shape, the second more trees of the two best, longer. Every
 tree's leaves are fitted by several rules, and capped where there is room. Trees of one recipe,
-shape, rule and cap are a group; the group is chosen by validation, by the mean of its median and
-its best tree, then its tree. The best are then swept node by node, as further candidates.
+shape, rule and cap are a group; the group is chosen by its mean error on validation, then its tree:
+where one tree of a kind goes astray, others may where validation does not look. The best group is
+then swept node by node, as a further one.
 """
 
 from __future__ import annotations
@@ -142,7 +143,8 @@ class RegressionSearch:
         recipes = [recipe for recipe in effort.recipes for _ in range(effort.n_first)]
         for depth in self.shapes:
             self._train(depth, recipes, effort.first_steps, f"depth {depth}, ", watch, depth)
-        self._grown()
+        if self.rows.U.shape[1] == 1:
+            self._grown()
         if self.best().loss < GOOD_ENOUGH:
             return
         tried = [(depth, recipe) for depth in self.shapes for recipe in effort.recipes]
@@ -191,8 +193,7 @@ class RegressionSearch:
         )
 
     def _score(self, group: str) -> float:
-        losses = [found.loss for found in self.groups[group]]
-        return 0.5 * float(np.median(losses)) + 0.5 * min(losses)
+        return float(np.mean([found.loss for found in self.groups[group]]))
 
     def _best_of(self, prefix: str) -> float:
         found = [self._score(group) for group in self.groups if group.startswith(prefix)]
@@ -310,7 +311,10 @@ class RegressionSearch:
             self._add(f"{prefix}{name}", trees, depth)
 
     def _grown(self) -> None:
-        """CART's trees, their leaves fitted anew: candidates themselves, and starts for sweeps."""
+        """CART's trees, candidates themselves and starts for sweeps, where leaves are constants.
+
+        With linear leaves they gained nothing, and single trees are chosen by luck.
+        """
         try:
             from .starts import cart_start
         except ImportError:

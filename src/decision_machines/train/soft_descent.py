@@ -1,18 +1,18 @@
 """Soft oblique trees trained to answer softly: averages of leaves by the weights over them.
 
-Their tests start steep enough to tell rows apart at once and grow steeper in the second half of the
-training, so that the tree is nearly hard at the end: its soft answer is the better one, its hard
-answer is near.
+Their tests start steep enough to tell rows apart at once and grow steeper while they learn, so that
+the tree is nearly hard at the end: its soft answer is the better one, its hard answer is near.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from .class_descent import train_classes
 from .complete import CompleteTrees, train_complete
 
 if TYPE_CHECKING:
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 BATCH_SIZE = 256
-LEAST = 1e-7
-"""Added to probabilities under a logarithm."""
-GROW = (0.5, 0.9)
-"""Between these shares of the steps tests grow steeper."""
-GOING_ON = 0.2
+GOING_ON = 0.3
 """Learning rate of trees that go on, relative to that of their recipe."""
 MOST_AT_ONCE = 2**24
 """Weights over leaves that may stand in memory while trees are asked."""
@@ -36,22 +32,30 @@ MOST_AT_ONCE = 2**24
 
 @dataclass(frozen=True)
 class SoftRecipe:
-    """How long tests' weights are at the start, how they are held, how steep they end."""
+    """How tests' weights are held, and how steep tests are: at the start, and in the end.
+
+    Parameters
+    ----------
+    length
+        Of the rows of W at the start.
+    """
 
     name: str
-    lr: float = 0.05
+    lr: float = 0.1
     decay: float = 0.1
     length: float = 3.0
-    slope: float = 4.0
+    slopes: tuple[float, float] = (1.0, 4.0)
+    l1: float = 0.0
+    normalised: bool = False
 
 
 RECIPES = (
-    SoftRecipe("decay"),
-    SoftRecipe("short start", decay=0.2, length=1.0),
-    SoftRecipe("fast, short start", lr=0.1, length=1.0),
-    SoftRecipe("strong decay, short start", decay=1.0, length=1.0),
+    SoftRecipe("slow", lr=0.05),
+    SoftRecipe("light decay"),
+    SoftRecipe("decay", decay=0.3),
+    SoftRecipe("strong decay", decay=1.0),
 )
-"""Measured in docs/decisions/0009-linear-leaves-and-soft-trees.md."""
+"""Measured in docs/decisions/0009-linear-leaves-and-soft-trees.md: each is the best on some set."""
 
 
 @dataclass
@@ -61,7 +65,7 @@ class SoftTrees:
     trees: CompleteTrees
     V: Float[Tensor, "R L k"]
     beta: Float[Tensor, "R"]
-    recipes: list[SoftRecipe]
+    recipes: list[Any]
     is_classifier: bool
 
     @classmethod
@@ -80,7 +84,7 @@ class SoftTrees:
         trees = CompleteTrees(n_features, depth, R, scale=[r.length for r in recipes], seed=seed)
         made = torch.Generator().manual_seed(seed + 1)
         V = 0.1 * torch.randn(R, trees.n_leaves, n_values, generator=made)
-        beta = torch.tensor([recipe.slope for recipe in recipes])
+        beta = torch.tensor([recipe.slopes[1] for recipe in recipes])
         return cls(trees, V.requires_grad_(), beta, list(recipes), is_classifier)
 
     def values(self) -> Float[Tensor, "R L k"]:
@@ -95,25 +99,43 @@ class SoftTrees:
         *,
         n_steps: int,
         seed: int,
-        is_going_on: bool = False,
+        sharper: float | None = None,
         watch: Watch | None = None,
     ) -> None:
         """Least log-loss, or squared error, over the rows; classes are one-hot in `target`.
 
-        With `is_going_on`, trees that are trained already go on as steep as they are, slowly.
+        With `sharper`, trees that are trained already go on, slowly, from as steep as they are to
+        so many times as steep.
         """
-        target = target.contiguous()
-        slopes = [recipe.slope for recipe in self.recipes]
-        pace = GOING_ON if is_going_on else 1.0
-
-        def loss(p: Tensor, rows) -> Tensor:
-            answer = torch.bmm(self.values().transpose(1, 2), p)
+        learned = self.recipes
+        if sharper is not None:
+            self.recipes = [
+                replace(recipe, lr=GOING_ON * recipe.lr, slopes=(beta, beta * sharper))
+                for recipe, beta in zip(learned, self.beta.tolist(), strict=True)
+            ]
+            self.beta = self.beta * sharper
+        try:
             if self.is_classifier:
-                lost = -(answer.add(LEAST).log() * target[:, rows]).sum(1)
+                train_classes(
+                    self,  # type: ignore[arg-type]
+                    Z,
+                    target * weight,
+                    n_steps=n_steps,
+                    batch_size=BATCH_SIZE,
+                    seed=seed,
+                    watch=watch,
+                )
             else:
-                lost = (answer - target[:, rows]).square().sum(1)
-            return (lost * weight[rows]).mean(1)
+                self._train_numbers(Z, target.contiguous(), weight, n_steps, seed, watch)
+        finally:
+            self.recipes = learned
 
+    def _train_numbers(self, Z, target, weight, n_steps: int, seed: int, watch) -> None:
+        def loss(p: Tensor, rows) -> Tensor:
+            answer = torch.bmm(self.V.transpose(1, 2), p)
+            return ((answer - target[:, rows]).square().sum(1) * weight[rows]).mean(1)
+
+        slopes = np.array([recipe.slopes for recipe in self.recipes])
         train_complete(
             self.trees,
             Z,
@@ -121,9 +143,8 @@ class SoftTrees:
             [self.V],
             n_steps=n_steps,
             batch_size=BATCH_SIZE,
-            lr=[pace * recipe.lr for recipe in self.recipes],
-            slopes=(slopes if is_going_on else 1.0, slopes),
-            grow=GROW,
+            lr=[recipe.lr for recipe in self.recipes],
+            slopes=(slopes[:, 0], slopes[:, 1]),
             decay=[recipe.decay for recipe in self.recipes],
             seed=seed,
             watch=watch,
