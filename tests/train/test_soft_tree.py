@@ -68,8 +68,9 @@ def test_several_targets_are_learned_by_one_tree():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = np.c_[X[:, 0], 10 * X[:, 1]]
-    answer = tree(X, y, n_classes=None, effort=LONGER).machine.predict(X)
-    assert np.all(((answer - y) ** 2).mean(0) < 0.5 * y.var(0))
+    fit = tree(X, y, n_classes=None, depth=4, effort=LONGER)
+    assert fit.machine.predict(X).shape == y.shape
+    assert np.all(((asked(fit, X) - y) ** 2).mean(0) < 0.3 * y.var(0))
 
 
 def test_the_same_seed_gives_the_same_tree():
