@@ -103,6 +103,7 @@ def test_what_a_killed_run_left_of_one_file_is_cleared_away_by_the_next(machine,
     process = subprocess.Popen(command(*call), stderr=subprocess.DEVNULL)
     while process.poll() is None and not any(".unfinished" in name for name in files(folder)):
         time.sleep(0.001)
+    process.send_signal(signal.SIGSTOP)  # or it might be done before we are
     # One that is still being written is let alone.
     dm.stream.score(machine, folder / "in", out, **OPTIONS)
     assert any(".unfinished" in name for name in files(folder))

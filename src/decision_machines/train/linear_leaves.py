@@ -79,7 +79,7 @@ def linear_leaves_tree(
     >>> fit = linear_leaves_tree(X, y, depth=1, n_threads=1, show=False)
     >>> fit.machine
     DecisionMachine(1 tree, 2 leaves, depth 1, 2 features, oblique; tree with linear leaves)
-    >>> fit.machine.predict([[3.0, 1.0], [1.0, 3.0]]).round(1)
+    >>> fit.machine.predict([[3.0, 1.0], [1.0, 3.0]]).round()
     array([ 3., -6.])
     """
     if leaves not in LEAVES:
