@@ -192,7 +192,8 @@ def main() -> None:
     try:
         app()
     except DecisionMachinesError as error:
-        Console(stderr=True).print(Text.assemble(("error ", "bold red"), str(error)))
+        said = Text.assemble(("error ", "bold red"), str(error))
+        Console(stderr=True).print(said, soft_wrap=True)
         sys.exit(2)
 
 
