@@ -101,9 +101,12 @@ def test_what_a_killed_run_left_of_one_file_is_cleared_away_by_the_next(machine,
     out = folder / "out.parquet"
     call = ["predict", model_file, folder / "in", "-o", out, *WORDS, "--rows-at-once", 5]
     process = subprocess.Popen(command(*call), stderr=subprocess.DEVNULL)
-    while process.poll() is None and not any(".unfinished" in name for name in files(folder)):
+    # Begun, and so marked as being written; then stopped, or it might be done before we are.
+    while process.poll() is None and not any(
+        p.stat().st_size for p in folder.glob(".*.unfinished")
+    ):
         time.sleep(0.001)
-    process.send_signal(signal.SIGSTOP)  # or it might be done before we are
+    process.send_signal(signal.SIGSTOP)
     # One that is still being written is let alone.
     dm.stream.score(machine, folder / "in", out, **OPTIONS)
     assert any(".unfinished" in name for name in files(folder))
