@@ -34,4 +34,4 @@ RECIPES = (
     Recipe("sparse, growing", slopes=(1.0, 4.0), l1=0.3),
     Recipe("strong sparse", l1=1.0),
 )
-"""Measured one by one in docs/decisions/0008-oblique-trees.md: each is the best on some set."""
+"""Measured one by one in docs/decisions/0008-oblique-trees.md: none is the best on every set."""
