@@ -68,7 +68,7 @@ def run(
 
 def measure(data: Path, name: str, seed: int) -> dict:
     """One split of one set: train, choose, test once."""
-    from decision_machines.train.linear_leaves import linear_leaves_tree
+    from decision_machines.train.regression import linear_leaves_tree
 
     (X, y), (X_valid, y_valid), (X_test, y_test) = divide(data, name, seed)
     started, cpu = time.perf_counter(), time.process_time()

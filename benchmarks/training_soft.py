@@ -89,7 +89,7 @@ def measured(measure: Callable, rows: tuple[np.ndarray, ...], seed: int) -> dict
 def ours(X, y, X_test, y_test, seed: int) -> dict:
     import torch
 
-    from decision_machines.train.soft_tree import soft_tree
+    from decision_machines.train.soft import soft_tree
 
     clock = Clock()
     n_classes = int(y.max()) + 1

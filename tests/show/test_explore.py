@@ -44,6 +44,8 @@ def browser():
     options.binary_location = chromium
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(flag)
+    # A scrollbar that comes late would have the tree drawn again, under the hands of a test.
+    options.add_argument("--hide-scrollbars")
     options.add_argument("--window-size=1440,1000")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     found = selenium.webdriver.Chrome(options=options, service=Service(driver))
@@ -65,11 +67,8 @@ def show(browser, tmp_path):
 
 def visit(browser, page):
     """Open a page and wait until it is ready."""
-    from selenium.webdriver.support.wait import WebDriverWait
-
     browser.get(page.as_uri())
-    ready = WebDriverWait(browser, 60)
-    ready.until(lambda found: found.find_elements("css selector", "html[data-ready]"))
+    awaited(browser, lambda: browser.find_elements("css selector", "html[data-ready]"))
     return browser
 
 
@@ -94,6 +93,13 @@ def settle(browser):
     browser.execute_async_script(
         "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
     )
+
+
+def awaited(browser, found):
+    """What `found` gives once it gives something: events of a pointer may come late."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    return WebDriverWait(browser, 30).until(lambda _: found())
 
 
 def assert_same(browser, machine, X):
@@ -467,10 +473,8 @@ def test_a_counterfactual_can_be_tried(show):
     X, y = load_iris(return_X_y=True)
     tree = dm.convert(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
     page = show(tree, X)
-    from selenium.webdriver.support.wait import WebDriverWait
-
     before = element(page, "#prediction").text
-    found = WebDriverWait(page, 10).until(lambda p: p.find_elements("css selector", "button.try"))
+    found = awaited(page, lambda: page.find_elements("css selector", "button.try"))
     found[0].click()
     settle(page)
     assert element(page, "#prediction").text != before
@@ -639,8 +643,10 @@ def test_pointing_at_a_node_explains_it_and_marks_its_column(show):
     page = show(dm.figure_one(), [[2.0, 1.0, 2.0, 2.0]])
     from selenium.webdriver import ActionChains
 
-    ActionChains(page).move_to_element(element(page, "#tree g.node.test")).perform()
-    assert "Test 0" in element(page, "#explain-text").text
+    # The pointer may lie on the node already, left there by another page: it must come to it.
+    node = element(page, "#tree g.node.test")
+    ActionChains(page).move_to_element(element(page, "#title")).move_to_element(node).perform()
+    awaited(page, lambda: "Test 0" in element(page, "#explain-text").text)
     marks = page.find_elements("css selector", "#matrix .cross[visibility=visible]")
     assert len(marks) == 1
 

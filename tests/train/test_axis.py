@@ -12,9 +12,9 @@ from strategies import margins_of, probe_rows, walk_all
 
 import decision_machines as dm
 from decision_machines.train.axis import axis_tree
-from decision_machines.train.axis_rows import read_rows
-from decision_machines.train.axis_search import Limits, Searches, Setting, out_of_bag, principal
-from decision_machines.train.ranks import Ranks
+from decision_machines.train.axis.ranks import Ranks
+from decision_machines.train.axis.rows import read_rows
+from decision_machines.train.axis.search import Limits, Searches, Setting, out_of_bag, principal
 
 QUICK = {"n_iterations": 40, "n_threads": 1, "show": False}
 

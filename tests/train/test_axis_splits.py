@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision_machines import _native
-from decision_machines.train.ranks import MISSING, Ranks
+from decision_machines.train.axis.ranks import MISSING, Ranks
 
 GINI, ENTROPY, ERROR = np.eye(4)[:3]
 MIXED = np.array([0.3, 0.2, 1.0, 0.0])

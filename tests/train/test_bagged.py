@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import decision_machines as dm
-from decision_machines.train.bagged import average
+from decision_machines.train.forests import average
 
 
 def test_the_average_answers_the_mean_also_of_linear_leaves():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_friedman1
 
-from decision_machines.train import boosted
-from decision_machines.train.boosted import boosted_trees
+from decision_machines.train.forests import boosted, boosted_trees
 
 
 def waves(m=300, seed=0):

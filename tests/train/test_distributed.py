@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import decision_machines as dm
-from decision_machines.train import distributed
-from decision_machines.train.descent import Setting
+from decision_machines.train.tune import distributed
+from decision_machines.train.tune.descent import Setting
 
 LONGEST = 600
 """Seconds after which two processes are taken to wait for one another."""

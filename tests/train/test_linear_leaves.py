@@ -13,22 +13,22 @@ from decision_machines.errors import InputError
 
 pytest.importorskip("torch")
 
-from decision_machines.train.leaf_ridge import (
+from decision_machines.train.regression import linear_leaves_tree
+from decision_machines.train.regression.leaf_ridge import (
     LeafSums,
     from_root,
     ridge_from_above,
     ridge_towards,
 )
-from decision_machines.train.linear_leaves import linear_leaves_tree
-from decision_machines.train.regression_machine import regression_machine
-from decision_machines.train.regression_rows import Units, checked
-from decision_machines.train.regression_search import RegressionEffort
-from decision_machines.train.regression_sweeps import (
+from decision_machines.train.regression.machine import regression_machine
+from decision_machines.train.regression.rows import Units, checked
+from decision_machines.train.regression.search import RegressionEffort
+from decision_machines.train.regression.sweeps import (
     alternate_regression,
     objective,
     sweep_nodes,
 )
-from decision_machines.train.regression_tree import RegressionTree
+from decision_machines.train.regression.tree import RegressionTree
 
 BRIEF = RegressionEffort(n_first=1, n_second=1, first_steps=40, second_steps=40)
 

@@ -20,11 +20,11 @@ from sklearn.metrics import (
 
 import decision_machines as dm
 from decision_machines.errors import InputError, UnsupportedModelError
-from decision_machines.train.descent import judge, row_losses
-from decision_machines.train.objectives import NAMES, objective_for
-from decision_machines.train.ranking import group_ids, lambda_loss, one_minus_ndcg
-from decision_machines.train.rows import Rows
-from decision_machines.train.source_objectives import trained_for
+from decision_machines.train.tune.descent import judge, row_losses
+from decision_machines.train.tune.objectives import NAMES, objective_for
+from decision_machines.train.tune.ranking import group_ids, lambda_loss, one_minus_ndcg
+from decision_machines.train.tune.rows import Rows
+from decision_machines.train.tune.source_objectives import trained_for
 
 RNG = np.random.default_rng(0)
 RATE = RNG.gamma(2.0, 1.0, 40)

@@ -11,8 +11,6 @@ import decision_machines as dm  # noqa: E402
 from decision_machines.errors import InputError  # noqa: E402
 from decision_machines.train import Watch  # noqa: E402
 from decision_machines.train.adam import Batches  # noqa: E402
-from decision_machines.train.class_descent import train_classes  # noqa: E402
-from decision_machines.train.class_search import Effort  # noqa: E402
 from decision_machines.train.complete import (  # noqa: E402
     CompleteTrees,
     Space,
@@ -21,8 +19,10 @@ from decision_machines.train.complete import (  # noqa: E402
     with_ones,
 )
 from decision_machines.train.oblique import oblique_tree  # noqa: E402
-from decision_machines.train.recipes import RECIPES  # noqa: E402
-from decision_machines.train.soft_classes import SoftBatch  # noqa: E402
+from decision_machines.train.oblique.descent import train_classes  # noqa: E402
+from decision_machines.train.oblique.recipes import RECIPES  # noqa: E402
+from decision_machines.train.oblique.search import Effort  # noqa: E402
+from decision_machines.train.oblique.soft_batch import SoftBatch  # noqa: E402
 
 LITTLE = Effort(
     n_first=1, n_second=1, first_steps=80, second_steps=120, recipes=RECIPES[1:6:2], n_sweeps=3

@@ -9,8 +9,8 @@ from decision_machines.errors import InputError
 
 torch = pytest.importorskip("torch")
 
-from decision_machines.train.soft_descent import RECIPES, SoftTrees  # noqa: E402
-from decision_machines.train.soft_tree import SoftEffort, soft_tree  # noqa: E402
+from decision_machines.train.soft.descent import RECIPES, SoftTrees  # noqa: E402
+from decision_machines.train.soft.tree import SoftEffort, soft_tree  # noqa: E402
 
 BRIEF = SoftEffort(50, 100, 20, RECIPES[1:3], n_best=1, n_second=1)
 LONGER = SoftEffort(100, 400, 50, RECIPES[1:3], n_second=2)

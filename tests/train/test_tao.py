@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 from decision_machines.train.fold import class_output, machine_of
 from decision_machines.train.logistic import best_cuts, ridge_logistic
+from decision_machines.train.oblique.tao import HardTrees, alternate, errors
 from decision_machines.train.scaling import Scaling
-from decision_machines.train.tao import HardTrees, alternate, errors
 
 
 def random_trees(rng, n_trees, depth, n_features, n_classes):

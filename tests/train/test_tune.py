@@ -17,11 +17,11 @@ from strategies import machines
 import decision_machines as dm
 from decision_machines.errors import InputError, UnsupportedModelError
 from decision_machines.machine import Rule
-from decision_machines.train import search, tune
-from decision_machines.train.descent import Descent, Setting, judge
-from decision_machines.train.objectives import objective_for
-from decision_machines.train.rows import Rows
-from decision_machines.train.widths import measure
+from decision_machines.train.tune import fine_tune, search
+from decision_machines.train.tune.descent import Descent, Setting, judge
+from decision_machines.train.tune.objectives import objective_for
+from decision_machines.train.tune.rows import Rows
+from decision_machines.train.tune.widths import measure
 
 FEW = [Setting(0.1), Setting(0.5, 0.05, 0.05, 0.02)]
 SOURCES = [
@@ -502,14 +502,14 @@ def test_importing_the_package_leaves_torch_alone():
     code = "import sys, decision_machines as dm; assert 'tune' in dir(dm), dir(dm); "
     code += "assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert dm.tune is tune.tune
+    assert dm.tune is fine_tune.tune
     with pytest.raises(AttributeError, match="no attribute 'tuning'"):
         _ = dm.tuning
 
 
 def test_default_settings_are_in_order():
-    assert len({setting.alpha for setting in tune.SETTINGS}) >= 3
-    assert all(isinstance(setting, Setting) for setting in tune.SETTINGS)
+    assert len({setting.alpha for setting in fine_tune.SETTINGS}) >= 3
+    assert all(isinstance(setting, Setting) for setting in fine_tune.SETTINGS)
 
 
 # -- on the terminal ------------------------------------------------------------------------------

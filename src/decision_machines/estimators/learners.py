@@ -66,7 +66,7 @@ def _searched(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: in
 
 
 def _boosted(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int) -> Fit:
-    from ..train.boosted import boosted_trees
+    from ..train.forests import boosted_trees
 
     start = _start(estimator, rows, n_classes)
     return boosted_trees(
@@ -111,7 +111,7 @@ def _rounds(machine: DecisionMachine) -> int:
 def _oblique(
     estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int, is_many: bool
 ) -> Fit:
-    from ..train.bagged import average, bagged_trees
+    from ..train.forests import average, bagged_trees
     from ..train.oblique import oblique_tree
 
     labels, n = estimator.labels_, rows.X.shape[1]
@@ -174,10 +174,10 @@ def _effort(estimator: Any, n_classes: int | None) -> Any:
         "second_steps": max(1, estimator.n_iterations),
     }
     if n_classes is None:
-        from ..train.regression_search import RegressionEffort
+        from ..train.regression.search import RegressionEffort
 
         return RegressionEffort(**steps)
-    from ..train.class_search import Effort
+    from ..train.oblique.search import Effort
 
     return Effort(**steps)
 

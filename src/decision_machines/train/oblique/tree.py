@@ -1,0 +1,257 @@
+"""Oblique trees: hard trees whose tests weigh all features, learned softly and then hardened."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..fold import class_output, machine_of
+from ..scaling import Scaling
+from ..torch_setup import require_torch, threads
+from ..watch import Fit, Watch
+from .rows import class_rows, hold_out
+
+if TYPE_CHECKING:
+    from .candidates import Judged
+    from .rows import Given
+    from .search import Effort
+
+DOING = "training an oblique tree"
+MOST_DEPTH = 14
+MISSING = ("auto", "answer", "zero")
+SHARPER = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
+"""Factors of the slopes learned that the soft module may take."""
+MOST_TO_SHARPEN_BY = 4000
+LEAST = 1e-3
+"""Added to a probability under the logarithm: leaves may hold a 0."""
+
+
+def oblique_tree(
+    X: Any,
+    y: Any,
+    *,
+    n_classes: int | None = None,
+    depth: int = 4,
+    leaves: str = "constant",
+    sample_weight: Any = None,
+    validation: tuple | None = None,
+    missing: str = "auto",
+    effort: Effort | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    show: bool | None = None,
+    **options: Any,
+) -> Fit:
+    """A hard oblique tree of at most the given depth: every test weighs all features.
+
+    Soft trees are trained by gradients from many starts and by several recipes, hardened, and
+    finished node by node; rows held out choose among them. Features need no scaling: the machine
+    reads them as they are.
+
+    Parameters
+    ----------
+    X
+        (m, n) features; NaN is missing.
+    y
+        (m,) codes 0..K-1 where `n_classes` is given, else numbers, (m,) or (m, q).
+    depth
+        Of the complete tree that is trained.
+    leaves
+        "constant"; "linear" for regression with linear functions in the leaves.
+    validation
+        (X, y) or (X, y, sample_weight) to choose by, never trained on. By default a quarter of
+        the rows is held out.
+    missing
+        Where X has NaN: "answer" sends a test that reads one to its missing side, "zero" reads
+        NaN as 0, "auto" tries both.
+    effort
+        How much is tried; by default what the number of rows and the depth ask for.
+    seed
+        The same seed gives the same tree.
+    n_threads
+        Threads of torch while training; by default as it is set.
+    show
+        Whether to draw a progress bar; None draws it on a terminal.
+    **options
+        Of regression, handed to `linear_leaves`.
+
+    Returns
+    -------
+    Fit
+        `machine`, hard; `soft`, the same machine softened with the slopes learned (its `tau` as
+        the rows to choose by like it best); `report`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> fit = oblique_tree(X, (X[:, 0] > X[:, 1]).astype(int), n_classes=2, depth=1, show=False)
+    >>> fit.machine
+    DecisionMachine(1 tree, 2 leaves, depth 1, 2 features, 2 outputs, oblique; oblique tree)
+    >>> fit.machine.predict([[1.0, 0.5], [0.5, 1.0]])
+    array([1, 0])
+    """
+    require_torch(DOING)
+    if n_classes is None:
+        from ..regression.linear_leaves import linear_leaves_tree
+
+        return linear_leaves_tree(
+            X,
+            y,
+            depth=depth,
+            leaves=leaves,
+            sample_weight=sample_weight,
+            validation=validation,
+            seed=seed,
+            n_threads=n_threads,
+            show=show,
+            **options,
+        )
+    if options:
+        raise InputError(
+            DOING, f"an unknown option {next(iter(options))!r}", "see the options of oblique_tree"
+        )
+    if leaves != "constant":
+        raise InputError(DOING, f"leaves={leaves!r} for classification", "use leaves='constant'")
+    if missing not in MISSING:
+        raise InputError(DOING, f"missing={missing!r}", f"use one of {', '.join(MISSING)}")
+    if not isinstance(depth, (int, np.integer)) or not 0 <= depth <= MOST_DEPTH:
+        raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 0 to {MOST_DEPTH}")
+    given = class_rows(X, y, sample_weight, n_classes, "X")
+    if validation is None:
+        train, judged = hold_out(given, seed)
+    else:
+        train = given
+        X_held, y_held, *weight = validation
+        judged = class_rows(X_held, y_held, weight[0] if weight else None, n_classes, "validation")
+        if judged[0].shape[1] != given[0].shape[1]:
+            raise InputError(
+                DOING,
+                f"validation rows of {judged[0].shape[1]} features beside {given[0].shape[1]}",
+                "give both the same features",
+            )
+    with threads(n_threads, DOING):
+        return _classify(train, judged, n_classes, int(depth), missing, effort, seed, show)
+
+
+def _classify(
+    train: Given,
+    judged: Given,
+    n_classes: int,
+    depth: int,
+    missing: str,
+    effort: Effort | None,
+    seed: int,
+    show: bool | None,
+) -> Fit:
+    from .search import ClassSearch, Effort
+
+    started = time.perf_counter()
+    X, y, weight = train
+    is_nan = np.isnan(X).any(0)
+    modes = ["answer"]
+    if is_nan.any():
+        modes = ["zero", "answer"] if missing == "auto" else [missing]
+    if not (weight > 0).any() or len(np.unique(y[weight > 0])) < 2 or depth == 0:
+        return _one_leaf(y, weight, n_classes, X.shape[1])
+    effort = Effort.usual(len(X), X.shape[1], depth) if effort is None else effort
+    searches = []
+    with Watch("oblique tree", total=effort.total * len(modes), show=show) as watch:
+        for mode in modes:
+            zero = np.logical_and(is_nan, mode == "zero")
+            scaling = Scaling.of(_filled(X, zero))
+            if not scaling.varies.any():
+                continue
+            rows, held = (
+                _scaled(_filled(part[0], zero), part[1], part[2], scaling)
+                for part in (train, judged)
+            )
+            search = ClassSearch(
+                rows, held, n_classes=n_classes, depth=depth, effort=effort, seed=seed
+            )
+            searches.append((mode, zero, scaling, search))
+            search.run(watch)
+    if not searches:
+        return _one_leaf(y, weight, n_classes, X.shape[1])
+    for _, _, _, search in searches[:1]:
+        search.finish_early()
+    done = [found for found in searches if found[3].candidates.groups]
+    found = [search.candidates.best() for *_, search in done]
+    which = int(np.argmax([candidate.accuracy for candidate in found]))
+    (mode, zero, scaling, search), best = done[which], found[which]
+    tree = best.trees
+    machine = machine_of(
+        tree.W[0],
+        tree.t[0],
+        tree.goes_right[0],
+        best.P,
+        scaling,
+        output=class_output(n_classes),
+        nan_as_zero=zero,
+    )
+    report = {
+        "chosen": best.group,
+        "validation accuracy": best.accuracy,
+        "scores": {group: search.candidates.score(group) for group in search.candidates.ranked()},
+        "missing": mode if is_nan.any() else None,
+        "rows": len(X),
+        "rows held out": len(judged[0]),
+        "interrupted": watch.interrupted,
+        "seconds": time.perf_counter() - started,
+    }
+    return Fit(machine, _softened(machine, tree.slope[0], judged), report, watch.history)
+
+
+def _softened(machine: Any, slope: np.ndarray, judged: Given | None = None) -> Any:
+    """The machine with tests as steep as they were learned, all sharpened by one factor.
+
+    Tests that were swept came one by one, each as steep as its own rows asked for; the factor with
+    the least log-loss on the rows to choose by makes one soft tree of them.
+    """
+    import torch
+
+    soft = machine.soften(
+        "soft_tree", slope=np.clip(slope, 1e-6, 1e9), learn=("S", "t", "slope", "V")
+    )
+    if judged is None:
+        return soft
+    X, y, weight = (part[:MOST_TO_SHARPEN_BY] for part in judged)
+    rows = torch.from_numpy(X)
+    losses = []
+    for factor in SHARPER:
+        soft.tau = 1 / factor
+        with torch.no_grad():
+            own = soft(rows).numpy()[np.arange(len(y)), y]
+        losses.append(-np.sum(weight * np.log(own + LEAST)))
+    soft.tau = 1 / SHARPER[int(np.argmin(losses))]
+    return soft
+
+
+def _one_leaf(y: np.ndarray, weight: np.ndarray, n_classes: int, n_features: int) -> Fit:
+    """A machine without tests: there is nothing to tell apart, or nothing to tell it by."""
+    counts = np.bincount(y, weight, n_classes)
+    V = (counts / counts.sum() if counts.sum() > 0 else np.full(n_classes, 1 / n_classes))[None]
+    nothing = Scaling(*(np.zeros(n_features, kind) for kind in (float, float, bool)))
+    machine = machine_of(
+        np.zeros((0, 0)),
+        np.zeros(0),
+        np.zeros(0, bool),
+        V,
+        nothing,
+        output=class_output(n_classes),
+    )
+    return Fit(machine, _softened(machine, np.ones(0)), {"chosen": "one leaf"})
+
+
+def _filled(X: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(X) & zero, 0.0, X) if zero.any() else X
+
+
+def _scaled(X: np.ndarray, y: np.ndarray, weight: np.ndarray, scaling: Scaling) -> Judged:
+    from .candidates import Judged
+
+    mean = weight.mean() if len(weight) else 1.0
+    return Judged(scaling(X), y, weight / (mean if mean > 0 else 1.0))

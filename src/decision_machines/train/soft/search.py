@@ -1,0 +1,288 @@
+"""The search for a soft tree: all recipes, more trees of the best, and all rows in the end.
+
+Everything is judged by rows that were not trained on, soft and hard answers alike. Where no such
+rows were given and some were held out, the best tree goes on learning from all rows in the end.
+A hard tree may gain by its tests growing much steeper before the softness is taken away.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...machine import Output
+from ..fold import class_output, machine_of
+from ..scaling import Scaling
+from ..watch import Fit, Watch
+from .tree import DOING, SoftEffort
+
+if TYPE_CHECKING:
+    from ...machine import DecisionMachine
+    from .descent import SoftTrees
+
+SHARPER = 4.0
+"""How many times as steep the tests of a sharpened tree become."""
+
+Scaled = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Features, targets (m, k) and weights in training's units."""
+
+
+class SoftSearch:
+    """The rows as given and as scaled, and the training on them."""
+
+    def __init__(self, X, y, n_classes, depth, weight, validation, effort, seed) -> None:
+        from ..oblique.rows import class_rows
+        from ..regression.rows import checked
+
+        self.n_classes, self.depth, self.seed = n_classes, depth, seed
+        self.kept: list[tuple[float, SoftTrees]] = []
+        self.hard: SoftTrees | None = None
+        self.finish = "refitted"
+        self.scores: dict[str, float] = {}
+        if n_classes is not None and (
+            not isinstance(n_classes, (int, np.integer)) or n_classes < 1
+        ):
+            raise InputError(DOING, f"n_classes={n_classes!r}", "use a whole number from 1")
+
+        def read(X: Any, y: Any, weight: Any, name: str):
+            if n_classes is None:
+                return checked(X, y, weight, name)
+            X, y, weight = class_rows(X, y, weight, int(n_classes), name)
+            is_there = weight > 0
+            if not is_there.any():
+                raise InputError(DOING, f"all {len(X)} rows have weight 0", "give one a weight")
+            return X[is_there], np.eye(int(n_classes))[y[is_there]], weight[is_there]
+
+        self.given = read(X, y, weight, "X")
+        self.is_held_out = validation is None
+        if validation is None:
+            self.train, self.held = self._hold_out()
+        else:
+            X_held, y_held, *held_weight = validation
+            self.train = self.given
+            self.held = read(X_held, y_held, held_weight[0] if held_weight else None, "validation")
+        if self.held[0].shape[1] != self.given[0].shape[1]:
+            raise InputError(
+                DOING,
+                f"validation rows of {self.held[0].shape[1]} features beside "
+                f"{self.given[0].shape[1]}",
+                "give both the same features",
+            )
+        self.nan_as_zero = np.isnan(self.given[0]).any(0)
+        self.scaling = Scaling.of(self._filled(self.given[0]))
+        self.targets = Scaling.of(self.given[1]) if n_classes is None else None
+        self.effort = SoftEffort.usual(len(self.train[0])) if effort is None else effort
+
+    def _hold_out(self):
+        from ..oblique.rows import hold_out as by_class
+        from ..regression.rows import hold_out
+
+        if self.n_classes is None:
+            return hold_out(self.given, self.seed)
+        X, target, weight = self.given
+        parts = by_class((X, target.argmax(1), weight), self.seed)
+        return tuple((part[0], np.eye(self.n_classes)[part[1]], part[2]) for part in parts)
+
+    def _filled(self, X: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(X) & self.nan_as_zero, 0.0, X)
+
+    def _scaled(self, given) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, targets and weights in training's units; a NaN left over is at the mean."""
+        X, target, weight = given
+        Z = np.nan_to_num(self.scaling(self._filled(X)), nan=0.0)
+        if self.targets is not None:
+            spread = np.where(self.targets.varies, self.targets.spread, np.inf)
+            target = (target - self.targets.centre) / spread
+        mean = weight.mean()
+        return Z, target, weight / mean
+
+    def run(self, show: bool | None) -> Fit:
+        started = time.perf_counter()
+        rows, held = self._scaled(self.train), self._scaled(self.held)
+        if not self.scaling.varies.any() or np.all(rows[1] == rows[1][0]):
+            return self._one_leaf()
+        with Watch("soft tree", total=self.effort.total, show=show) as watch:
+            self._learn(rows, held, watch)
+            best = min(self.kept, key=lambda pair: pair[0])[1]
+            is_sharper = self._try_sharper(best, rows, held, watch)
+            if self.is_held_out:
+                rows = self._scaled(self.given)
+                best = best.keep(0)
+                self._train(best, rows, self.effort.last_steps, 2, watch, sharper=1.0)
+                self.kept.append((-np.inf, best))
+            if is_sharper:
+                self.hard = best.keep(0)
+                self._train(self.hard, rows, self.effort.last_steps, 4, watch, sharper=SHARPER)
+        if not self.kept:
+            self.kept.append((np.inf, self._trained(rows, self.effort.recipes[:1], 0, 0, None)))
+        trees = min(self.kept, key=lambda pair: pair[0])[1]
+        report = {
+            "chosen": trees.recipes[0].name,
+            "hard tree": "sharpened" if self.hard is not None else "the same",
+            "leaves of the hard tree": self.finish,
+            "validation losses": self.scores,
+            "rows": len(self.train[0]),
+            "rows held out": len(held[0]),
+            "went on with all rows": self.is_held_out and not watch.interrupted,
+            "interrupted": watch.interrupted,
+            "seconds": time.perf_counter() - started,
+        }
+        soft = self._machine(trees, rows, "as learned").soften(
+            "soft_tree", slope=float(trees.beta[0]), learn=("S", "t", "slope", "V")
+        )
+        hard = self._machine(trees if self.hard is None else self.hard, rows, self.finish)
+        return Fit(hard, soft, report, watch.history)
+
+    def _learn(self, rows: Scaled, held: Scaled, watch: Watch) -> None:
+        """All recipes briefly, then several trees of each of the best, longer."""
+        effort = self.effort
+        first = self._trained(rows, effort.recipes, effort.first_steps, 0, watch)
+        losses = self._losses(first, rows, held)
+        self.scores |= dict(zip((r.name for r in effort.recipes), losses.tolist(), strict=True))
+        self._keep(first, losses)
+        best = [effort.recipes[i] for i in np.argsort(losses, kind="stable")[: effort.n_best]]
+        recipes = [recipe for recipe in best for _ in range(effort.n_second)]
+        second = self._trained(rows, recipes, effort.second_steps, 1, watch)
+        losses = self._losses(second, rows, held)
+        for recipe, loss in zip(recipes, losses.tolist(), strict=True):
+            name = f"longer, {recipe.name}"
+            self.scores[name] = min(loss, self.scores.get(name, np.inf))
+        self._keep(second, losses)
+
+    def _keep(self, trees: SoftTrees, losses: np.ndarray) -> None:
+        best = int(np.argmin(losses))
+        self.kept.append((float(losses[best]), trees.keep(best)))
+
+    def _try_sharper(self, best: SoftTrees, rows: Scaled, held: Scaled, watch: Watch) -> bool:
+        """Whether the hard tree gains by growing steeper; also settles what its leaves hold."""
+        sharp = best.keep(0)
+        self._train(sharp, rows, self.effort.last_steps, 4, watch, sharper=SHARPER)
+        losses = {}
+        for is_sharper, trees in ((False, best), (True, sharp)):
+            exits = self._exits(trees, 0, held[0])
+            for finish in ("refitted", "as learned"):
+                values = self._values(trees, rows, finish)
+                losses[is_sharper, finish] = self._loss(values[exits], held)
+        is_sharper, self.finish = min(losses, key=lambda key: losses[key])
+        self.scores["hard"] = losses[False, self.finish]
+        self.scores["hard, sharpened"] = losses[True, self.finish]
+        return is_sharper
+
+    def _trained(self, rows, recipes, n_steps: int, number: int, watch) -> SoftTrees:
+        from .descent import SoftTrees
+
+        trees = SoftTrees.start(
+            rows[0].shape[1],
+            rows[1].shape[1],
+            self.depth,
+            recipes,
+            is_classifier=self.n_classes is not None,
+            seed=1000 * self.seed + 10 * number,
+        )
+        self._train(trees, rows, n_steps, number, watch)
+        return trees
+
+    def _train(
+        self, trees: SoftTrees, rows, n_steps: int, number: int, watch, sharper: float | None = None
+    ) -> None:
+        import torch
+
+        Z, target, weight = (torch.from_numpy(part).float() for part in rows)
+        trees.train(
+            Z,
+            target.t(),
+            weight,
+            n_steps=n_steps,
+            seed=1000 * self.seed + 10 * number + 2,
+            sharper=sharper,
+            watch=watch,
+        )
+
+    def _losses(self, trees: SoftTrees, rows, held) -> np.ndarray:
+        """Of every tree, its soft and its hard answer alike: squared error, or share of errors."""
+        import torch
+
+        Z = held[0]
+        soft = trees.answers(torch.from_numpy(Z).float())
+        found = []
+        for which in range(len(soft)):
+            exits = self._exits(trees, which, Z)
+            hard = self._refitted(trees, which, rows)[exits]
+            found.append(self._loss(soft[which].T, held) + self._loss(hard, held))
+        losses = 0.5 * np.array(found)
+        return np.where(np.isfinite(losses), losses, np.inf)
+
+    def _loss(self, answer: np.ndarray, held) -> float:
+        _, target, weight = held
+        if self.n_classes is None:
+            lost = ((answer - target) ** 2).mean(1)
+        else:
+            lost = (answer.argmax(1) != target.argmax(1)).astype(float)
+        return float(np.average(lost, weights=weight))
+
+    # ------------------------------------------------------------------ hardening
+
+    def _exits(self, trees: SoftTrees, which: int, Z: np.ndarray) -> np.ndarray:
+        import torch
+
+        return trees.trees.exit_leaves(torch.from_numpy(Z).float())[which].numpy()
+
+    def _refitted(self, trees: SoftTrees, which: int, rows) -> np.ndarray:
+        """Means of the targets in each leaf, with the learned value as one row more."""
+        Z, target, weight = rows
+        learned = trees.values()[which].detach().double().numpy()
+        exits = self._exits(trees, which, Z)
+        n_leaves, k = learned.shape
+        count = np.bincount(exits, weight, n_leaves)
+        total = np.stack([np.bincount(exits, weight * target[:, i], n_leaves) for i in range(k)], 1)
+        return (total + learned) / (count + 1.0)[:, None]
+
+    def _values(self, trees: SoftTrees, rows, finish: str) -> np.ndarray:
+        """What the leaves of the first tree hold."""
+        if finish == "refitted":
+            return self._refitted(trees, 0, rows)
+        return trees.values()[0].detach().double().numpy()
+
+    def _machine(self, trees: SoftTrees, rows, finish: str) -> DecisionMachine:
+        W = trees.trees.W.detach()[0].double().numpy()
+        t = trees.trees.t.detach()[0].double().numpy()
+        return self._fold(W, t, self._missing_sides(trees, rows), self._values(trees, rows, finish))
+
+    def _missing_sides(self, trees: SoftTrees, rows) -> np.ndarray:
+        """A test that reads a NaN goes the way of more rows."""
+        Z, _, weight = rows
+        at = self._exits(trees, 0, Z)
+        goes_right = np.zeros(trees.trees.n_tests, bool)
+        for level in reversed(range(self.depth)):
+            balance = np.bincount(at >> 1, np.where(at & 1, weight, -weight), 2**level)
+            goes_right[2**level - 1 : 2 ** (level + 1) - 1] = balance > 0
+            at = at >> 1
+        return goes_right
+
+    def _fold(self, W, t, goes_right, V) -> DecisionMachine:
+        if self.targets is not None:
+            spread = np.where(self.targets.varies, self.targets.spread, 0.0)
+            V = self.targets.centre + spread * V
+        return machine_of(
+            W,
+            t,
+            goes_right,
+            V,
+            self.scaling,
+            output=Output(np.zeros(V.shape[1]))
+            if self.n_classes is None
+            else class_output(self.n_classes),
+            nan_as_zero=self.nan_as_zero,
+            source="soft oblique tree",
+        )
+
+    def _one_leaf(self) -> Fit:
+        """There is nothing to tell apart, or nothing to tell it by."""
+        _, target, weight = self._scaled(self.given)
+        V = np.average(target, axis=0, weights=weight)[None]
+        v = int(self.scaling.varies.sum())
+        machine = self._fold(np.zeros((0, v)), np.zeros(0), np.zeros(0, bool), V)
+        return Fit(machine, machine.soften("soft_tree"), {"chosen": "one leaf"})

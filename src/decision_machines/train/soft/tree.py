@@ -1,0 +1,111 @@
+"""One soft oblique tree, for its soft answer; and the hard tree nearest to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..torch_setup import require_torch, threads
+
+if TYPE_CHECKING:
+    from ..watch import Fit
+    from .descent import SoftRecipe
+
+DOING = "training a soft tree"
+MOST_DEPTH = 12
+
+
+@dataclass(frozen=True)
+class SoftEffort:
+    """For how many steps trees are trained, and by which recipes."""
+
+    first_steps: int
+    second_steps: int
+    last_steps: int
+    recipes: tuple[SoftRecipe, ...]
+    n_best: int = 2
+    """Recipes that are trained longer."""
+    n_second: int = 2
+    """Trees of each of them."""
+
+    @classmethod
+    def usual(cls, n_rows: int) -> SoftEffort:
+        """All recipes briefly, the best longer, the best tree on all rows in the end."""
+        from .descent import BATCH_SIZE, RECIPES
+
+        epoch = n_rows / BATCH_SIZE
+        first, second, last = (int(np.clip(k * epoch, 8 * k, 80 * k)) for k in (15, 45, 10))
+        return cls(first, second, last, RECIPES)
+
+    @property
+    def total(self) -> int:
+        return self.first_steps + self.second_steps + 3 * self.last_steps
+
+
+def soft_tree(
+    X: Any,
+    y: Any,
+    *,
+    n_classes: int | None = None,
+    depth: int = 6,
+    sample_weight: Any = None,
+    validation: tuple | None = None,
+    effort: SoftEffort | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    show: bool | None = None,
+) -> Fit:
+    """A soft oblique tree: its answer is an average over leaves, smooth in the features.
+
+    A few recipes are tried, rows held out choose among them, and several trees of the best are
+    trained longer. Where no rows were given to choose by, the best tree goes on learning from
+    all rows in the end. Features need no scaling.
+
+    Parameters
+    ----------
+    X
+        (m, n) features. NaN is missing: read as 0 in features where training has one.
+    y
+        (m,) codes 0..K-1 where `n_classes` is given, else numbers, (m,) or (m, q).
+    depth
+        Of the complete tree.
+    validation
+        (X, y) or (X, y, sample_weight) to choose by, never trained on.
+    effort
+        How long is trained; by default what the number of rows asks for.
+    seed
+        The same seed gives the same tree.
+    n_threads
+        Threads of torch while training; by default as it is set.
+    show
+        Whether to draw a progress bar; None draws it on a terminal.
+
+    Returns
+    -------
+    Fit
+        `soft`, the tree as a torch module; `machine`, a hard tree: the same, or the same after
+        its tests went on to grow steeper, its leaves as learned or fitted to the rows that exit
+        there, all by validation; `report`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> fit = soft_tree(X, y, n_classes=2, depth=1, n_threads=1, show=False)
+    >>> fit.soft(torch.tensor([[1.0, 0.0], [0.0, 1.0]])).argmax(1)
+    tensor([1, 0])
+    """
+    is_whole = isinstance(depth, (int, np.integer)) and not isinstance(depth, bool)
+    if not is_whole or not 1 <= depth <= MOST_DEPTH:
+        raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 1 to {MOST_DEPTH}")
+    from .search import SoftSearch
+
+    require_torch(DOING)
+    search = SoftSearch(X, y, n_classes, int(depth), sample_weight, validation, effort, seed)
+    with threads(n_threads, DOING):
+        return search.run(show)

@@ -1,0 +1,167 @@
+"""Rows to train on and rows to judge by, of what a user passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ...errors import InputError
+from .ranking import group_ids
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ...machine import DecisionMachine
+    from .objectives import Objective
+
+DOING = "reading rows to tune on"
+HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to train or judge on, as tensors."""
+
+    x: Tensor
+    """(m, n_features) as the machine reads them."""
+    y: Tensor
+    """(m, c) targets as the objective takes them."""
+    w: Tensor
+    """(m,) weights."""
+    group: Tensor | None = None
+    """(m,) groups to rank within."""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Tensor) -> Rows:
+        group = None if self.group is None else self.group[index]
+        return Rows(self.x[index], self.y[index], self.w[index], group)
+
+    def joined(self, other: Rows) -> Rows:
+        """Both, these first; groups stay apart."""
+        group = None
+        if self.group is not None and other.group is not None:
+            first_free = int(self.group.max()) + 1 if len(self.group) else 0
+            group = torch.cat([self.group, other.group + first_free])
+        return Rows(
+            torch.cat([self.x, other.x]),
+            torch.cat([self.y, other.y]),
+            torch.cat([self.w, other.w]),
+            group,
+        )
+
+    def batches(self, size: int, generator: torch.Generator) -> list[Tensor]:
+        """Rows in a random order, so many at a time; groups are kept whole."""
+        if self.group is None:
+            return list(torch.randperm(len(self), generator=generator).split(size))
+        n = int(self.group.max()) + 1
+        place = torch.randperm(n, generator=generator)[self.group]
+        order = torch.argsort(place, stable=True)
+        counts = torch.bincount(place, minlength=n)
+        ends, found, start = counts.cumsum(0).tolist(), [], 0
+        for i, end in enumerate(ends):
+            if end - start >= size or i == n - 1:
+                found.append(order[start:end])
+                start = end
+        return [batch for batch in found if len(batch)]
+
+
+def read_parts(
+    machine: DecisionMachine,
+    objective: Objective,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    group: Any,
+    validation: Any,
+    seed: int,
+) -> tuple[Rows, Rows, np.ndarray | None]:
+    """Training rows, validation rows, and which rows were held out, where they were."""
+    rows = _rows(machine, objective, X, y, sample_weight, group)
+    if isinstance(validation, (tuple, list)):
+        if not 2 <= len(validation) <= 4:
+            raise InputError(
+                DOING, f"validation of {len(validation)} parts", "pass (X, y[, weights[, group]])"
+            )
+        other = _rows(machine, objective, *validation, *[None] * (4 - len(validation)))
+        _check_some(rows, "to train on")
+        _check_some(other, "to judge by")
+        return rows, other, None
+    share = HELD_OUT if validation is None else validation
+    if not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
+        raise InputError(
+            DOING, f"validation={validation!r}", "pass (X, y), or a share between 0 and 1"
+        )
+    held_out = _held_out(rows, objective, float(share), seed)
+    is_held = torch.zeros(len(rows), dtype=torch.bool)
+    is_held[torch.from_numpy(held_out)] = True
+    train = rows.take(torch.nonzero(~is_held)[:, 0])
+    other = rows.take(torch.nonzero(is_held)[:, 0])
+    _check_some(train, "to train on")
+    _check_some(other, "to judge by")
+    return train, other, held_out
+
+
+def on_features(machine: DecisionMachine) -> DecisionMachine:
+    """The machine for rows that `features` has read, whose labels are positions by now."""
+    if not machine.columns.encodes_arrays:
+        return machine
+    return replace(machine, columns=replace(machine.columns, encodes_arrays=False))
+
+
+def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -> Rows:
+    x = np.array(machine.features(X))
+    m = len(x)
+    target = objective.encode(y)
+    if len(target) != m:
+        raise InputError(DOING, f"{m} rows of X and {len(target)} of y", "pass a target for each")
+    w = np.ones(m) if weight is None else np.asarray(weight, np.float64).reshape(-1)
+    if len(w) != m or not np.all(np.isfinite(w) & (w >= 0)):
+        raise InputError(
+            DOING,
+            f"{len(w)} weights for {m} rows" if len(w) != m else "a weight that is no number ≥ 0",
+            "pass one finite weight from 0 for each row",
+        )
+    if objective.is_ranking and group is None:
+        raise InputError(
+            DOING,
+            f"objective={objective.name!r} without groups",
+            "pass group= for X and validation",
+        )
+    ids = None
+    if group is not None and objective.is_ranking:
+        ids = torch.from_numpy(group_ids(group, m))
+    # A common factor of the weights changes nothing but would make steps too small to count.
+    w = w / (w.mean() if m and w.mean() > 0 else 1.0)
+    return Rows(torch.from_numpy(x), torch.from_numpy(target), torch.from_numpy(w), ids)
+
+
+def _check_some(rows: Rows, what: str) -> None:
+    if not len(rows) or not float(rows.w.sum()) > 0:
+        raise InputError(
+            DOING,
+            f"{len(rows)} rows {what}" + (" with weights of 0" if len(rows) else ""),
+            "pass at least two rows, or rows and validation=(X, y)",
+        )
+
+
+def _held_out(rows: Rows, objective: Objective, share: float, seed: int) -> np.ndarray:
+    """Rows to judge by: of every class its share, or whole groups."""
+    rng = np.random.default_rng([seed, 1])
+    if rows.group is not None:
+        n = int(rows.group.max()) + 1 if len(rows) else 0
+        chosen = rng.permutation(n)[: max(1, round(share * n))]
+        return np.flatnonzero(np.isin(rows.group.numpy(), chosen))
+    m = len(rows)
+    order = rng.permutation(m)
+    y = rows.y.numpy()[order, 0]
+    is_classes = objective.name in ("logistic", "softmax", "log_loss", "brier", "hinge")
+    if is_classes:
+        order = order[np.argsort(y, kind="stable")]
+    n = min(max(1, round(share * m)), max(m - 1, 0))
+    # Every 1/share-th row of the classes in turn: each class gives its share.
+    return np.sort(order[(np.arange(n) * m) // max(n, 1)]) if n else np.empty(0, np.int64)

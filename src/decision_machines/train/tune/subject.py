@@ -1,0 +1,185 @@
+"""A machine measured on the rows it is to learn from: softened, trained, hardened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from ...machine import Rule
+from .descent import Descent, Judgement, Setting, judge, set_parts
+from .hard_values import RIDGES, refit_values
+from .rows import on_features
+from .units import precision, units_of
+from .widths import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from ...machine import DecisionMachine
+    from ...relax.module import SoftMachine
+    from .objectives import Objective
+    from .rows import Rows
+
+SOURCE = -1
+"""In the place of a setting: the machine as it came."""
+
+
+@dataclass
+class Choice:
+    """A candidate: where it came from, its parameters, its loss on validation."""
+
+    setting: int
+    epoch: int
+    loss: float
+    lead: float = 0.0
+    """How far it is below the source's loss, in standard errors of the difference."""
+    parts: dict[str, Tensor] | None = None
+    ridge: float | None = None
+    """Of the refit of hard values that followed; None for none."""
+
+    def words(self, settings: Sequence[Setting]) -> str:
+        if self.setting == SOURCE and self.ridge is None:
+            return "the source, unchanged"
+        first = (
+            "the source's tests"
+            if self.setting == SOURCE
+            else f"{settings[self.setting]}, epoch {self.epoch}"
+        )
+        return first + ("" if self.ridge is None else f", values refitted (ridge {self.ridge:g})")
+
+
+class Subject:
+    """A machine, its rows, what was measured of its tests on them, and how it is to be trained."""
+
+    def __init__(
+        self,
+        machine: DecisionMachine,
+        objective: Objective,
+        rows: Rows,
+        settings: Sequence[Setting],
+        *,
+        learn: tuple[str, ...],
+        epochs: int,
+        batch_size: int,
+        seed: int,
+        n_threads: int | None,
+    ) -> None:
+        self.machine, self.objective, self.rows = machine, objective, rows
+        self.settings, self.learn = list(settings), learn
+        self.epochs, self.batch_size, self.seed, self.n_threads = (
+            epochs,
+            batch_size,
+            seed,
+            n_threads,
+        )
+        alphas = sorted({setting.alpha for setting in settings})
+        self.widths = measure(machine, rows.x.numpy(), alphas, seed=seed, n_threads=n_threads)
+        margin = self.margin(machine, rows)
+        self.dtype = precision(machine, self.widths, margin)
+        self.loss = judge(objective, torch.from_numpy(margin), rows).mean
+
+    def on(self, machine: DecisionMachine, rows: Rows) -> Subject:
+        """Another machine and other rows, to be trained in the same way."""
+        return Subject(
+            machine,
+            self.objective,
+            rows,
+            self.settings,
+            learn=self.learn,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            n_threads=self.n_threads,
+        )
+
+    def margin(self, machine: DecisionMachine, rows: Rows) -> np.ndarray:
+        """(m, k) of a hard machine."""
+        return on_features(machine).margin(rows.x.numpy(), n_threads=self.n_threads)
+
+    def judge(self, machine: DecisionMachine, rows: Rows) -> Judgement:
+        """What the objective says of a hard machine."""
+        return judge(self.objective, torch.from_numpy(self.margin(machine, rows)), rows)
+
+    # ------------------------------------------------------------------ soft and hard
+
+    def soften(self, alpha: float, output: str = "margin") -> SoftMachine:
+        """The machine with recentred thresholds and measured slopes, before any step."""
+        net = self.machine.soften(
+            "soft_tree",
+            slope=self.widths.slope(alpha),
+            learn=self.learn,
+            output=output,
+            dtype=self.dtype,
+        )
+        with torch.no_grad():
+            net.t.copy_(torch.from_numpy(self.widths.t))
+        return net
+
+    def harden(self, net: SoftMachine) -> DecisionMachine:
+        """The hard machine; a test of category membership keeps its threshold, which means none."""
+        hard = net.harden()
+        if hard.is_oblique or not hard.n_tests:
+            return hard
+        is_member = self.machine.columns.rule[hard.selection] == Rule.MEMBER
+        return replace(hard, t=np.where(is_member, self.machine.t, hard.t))
+
+    def descent(self, i: int, key: int) -> Descent:
+        """A run of setting i from the start; `key` sets its order of rows apart from others'."""
+        setting = self.settings[i]
+        net = self.soften(setting.alpha)
+        return Descent(
+            net,
+            self.objective,
+            self.rows,
+            setting,
+            units_of(self.machine, net, self.widths.width(setting.alpha), self.rows.x.numpy()),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            scale=self.loss if np.isfinite(self.loss) and self.loss > 0 else 1.0,
+            seed=self.seed,
+            key=key,
+        )
+
+    # ------------------------------------------------------------------ what a choice stands for
+
+    def soft_machine(self, choice: Choice) -> SoftMachine:
+        """The soft machine of a choice; that of the source answers its predictions exactly."""
+        alpha = self.settings[max(choice.setting, 0)].alpha
+        try:
+            return self._soft_machine(choice, alpha, "response")
+        except TypeError:  # a link without a torch form: the margin is what can be given
+            return self._soft_machine(choice, alpha, "margin")
+
+    def _soft_machine(self, choice: Choice, alpha: float, output: str) -> SoftMachine:
+        if choice.setting == SOURCE:
+            return self.machine.soften(
+                "straight_through",
+                slope=self.widths.slope(alpha),
+                learn=self.learn,
+                output=output,
+                dtype=torch.float64,
+            )
+        assert choice.parts is not None
+        net = self.soften(alpha, output)
+        set_parts(net, choice.parts)
+        return net
+
+    def hard_machine(self, choice: Choice) -> DecisionMachine:
+        """The hard machine of a choice, its values refitted on the rows where it says so."""
+        machine = self.machine
+        if choice.setting != SOURCE:
+            assert choice.parts is not None
+            net = self.soften(self.settings[choice.setting].alpha)
+            set_parts(net, choice.parts)
+            machine = self.harden(net)
+        return machine if choice.ridge is None else self.with_values(machine)[choice.ridge]
+
+    def with_values(self, machine: DecisionMachine) -> dict[float, DecisionMachine]:
+        """The machine with values refitted on the rows, for each ridge."""
+        found = refit_values(machine, self.objective, self.rows, n_threads=self.n_threads)
+        return dict(zip(RIDGES, found, strict=True))
