@@ -111,6 +111,7 @@ void bind_engine(nb::module_& m);  // predict.cpp
 void bind_soft(nb::module_& m);    // soft_bindings.cpp
 void bind_libm(nb::module_& m);    // libm.cpp
 void bind_local_search(nb::module_& m);  // local_search_bindings.cpp
+void bind_class_step(nb::module_& m);    // class_step_bindings.cpp
 
 NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of decision_machines.";
@@ -124,4 +125,5 @@ NB_MODULE(_native, m) {
     bind_engine(m);
     bind_soft(m);
     bind_local_search(m);
+    bind_class_step(m);
 }
