@@ -1,5 +1,8 @@
-// C = A B, or C += A B, for the small products of a training step. Included inside the namespace of
-// one target, after sigmoid.hpp.
+// C = A B, or C += A B, for the products of a training step. Included inside the namespace of one
+// target, after sigmoid.hpp.
+//
+// Measured: both products with X of 255 tests and 256 rows take 0.05, 0.18 and 1.28 ms with 16, 126
+// and 717 features, by torch.mm 0.05, 0.23 and 1.48: there is no size from which BLAS is asked.
 
 // Rows and vectors of C that are summed in registers at once, as many as the target has room for.
 #if defined(__AVX512F__) && !defined(DM_SCALAR)

@@ -59,7 +59,7 @@ struct Scratch {
     float* dS;        // (n_leaves, wide_classes)
     float* dW;        // (n_tests, wide_features)
     float* dt;        // (n_tests, kClassLine) sums by lane
-    float* gates;     // (n_tests, kClassTile), then dq
+    float* gates;     // (n_tests, kClassTile): q, then gates, then dq
     float* P;         // (n_tests + n_leaves, kClassTile)
     float* E;         // (n_tests + n_leaves, kClassTile)
     float* G;         // (n_classes, kClassTile), the answers before
@@ -137,18 +137,17 @@ void soften(const float* V, int64_t L, int64_t K, int64_t wide, float* S) {
     }
 }
 
-// Gates of all tests and weights of all nodes. gates: q before.
-void descend(int64_t J, int64_t used, float beta, float* gates, float* P) {
+// Weights of all nodes, and gates in place of q.
+void descend(int64_t J, int64_t used, float beta, float* q, float* P) {
     for (int64_t r = 0; r < used; r += kLanes<float>) store<float>(P + r, broadcast<float>(1));
-    for (int64_t j = 0; j < J; ++j) {
-        float* g = gates + j * kClassTile;
+    for (int64_t j = 0; j < J; ++j, q += kClassTile) {
         const float* here = P + j * kClassTile;
         float *left = P + (2 * j + 1) * kClassTile, *right = left + kClassTile;
         for (int64_t r = 0; r < used; r += kLanes<float>) {
-            Vec<float> away, gate;
-            dm::DM_TARGET::gates<float>(clamp<float>(load<float>(g + r) * beta), away, gate);
-            store<float>(g + r, gate);
-            const Vec<float> weight = load<float>(here + r), part = weight * gate;
+            Vec<float> g_left, g;
+            gates<float>(clamp<float>(load<float>(q + r) * beta), g_left, g);
+            store<float>(q + r, g);
+            const Vec<float> weight = load<float>(here + r), part = weight * g;
             store<float>(right + r, part);
             store<float>(left + r, weight - part);
         }
@@ -176,7 +175,7 @@ void ascend(int64_t J, int64_t used, float beta, const float* P, float* E, float
     }
 }
 
-// G from the answers, in place; returns the loss.
+// G from the answers, in place, and once more with rows first; returns the loss.
 double compare(int64_t K, int64_t used, float scale, float least, const float* target, float* G,
                float* G_rows, int64_t wide) {
     double loss = 0;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 
 #include "class_step.hpp"
@@ -76,12 +77,22 @@ public:
         const int64_t* row = rows.data();
         for (int64_t i = 0; i < a.n_rows; ++i)
             require(row[i] >= 0 && row[i] < size(X, 0), "rows must be from 0 to below M");
-        scratch_.reserve(kernels_->scratch(a) * 4);
-        const dm::ClassStep step{a,           X.data(),          target.data(),
-                                 row,         parameters.data(), parameters.data() + in_tests(),
-                                 beta.data(), least,             gradient.data(),  gradient.data() + in_tests(),
-                                 scratch_.as<float>()};
         nb::gil_scoped_release release;
+        const std::lock_guard<std::mutex> alone(in_use_);
+        scratch_.reserve(kernels_->scratch(a) * 4);
+        const dm::ClassStep step{
+            a,
+            X.data(),
+            target.data(),
+            row,
+            parameters.data(),
+            parameters.data() + in_tests(),
+            beta.data(),
+            least,
+            gradient.data(),
+            gradient.data() + in_tests(),
+            scratch_.as<float>(),
+        };
         return kernels_->gradient(step) / static_cast<double>(a.n_rows * a.n_trees);
     }
 
@@ -115,6 +126,7 @@ private:
     const dm::ClassKernels* kernels_;
     dm::ClassSizes sizes_;
     dm::Buffer scratch_;
+    std::mutex in_use_;  // of the scratch
 };
 
 }  // namespace
@@ -123,8 +135,13 @@ void bind_class_step(nb::module_& m) {
     nb::class_<ClassTrees>(m, "ClassTrees", "The training step of soft trees that classify.")
         .def(nb::init<const std::string&, int64_t, int64_t, int64_t, int64_t>(), "target"_a,
              "n_trees"_a, "depth"_a, "n_features"_a, "n_classes"_a)
-        .def("gradient", &ClassTrees::gradient, "X"_a, "target"_a, "rows"_a, "beta"_a,
-             "least"_a, "parameters"_a, "gradient"_a, "Write the gradient; the mean loss.")
-        .def("update", &ClassTrees::update, "gradient"_a, "parameters"_a, "first"_a, "second"_a,
-             "rate"_a, "decay"_a, "threshold"_a, "is_unit"_a, "keep_first"_a, "keep_second"_a);
+        // Arrays are taken as they are: a converted copy of an output would be lost.
+        .def("gradient", &ClassTrees::gradient, "X"_a.noconvert(), "target"_a.noconvert(),
+             "rows"_a.noconvert(), "beta"_a.noconvert(), "least"_a, "parameters"_a.noconvert(),
+             "gradient"_a.noconvert(), "Write the gradient; the mean loss.")
+        .def("update", &ClassTrees::update, "gradient"_a.noconvert(), "parameters"_a.noconvert(),
+             "first"_a.noconvert(), "second"_a.noconvert(), "rate"_a.noconvert(),
+             "decay"_a.noconvert(), "threshold"_a.noconvert(), "is_unit"_a.noconvert(),
+             "keep_first"_a, "keep_second"_a,
+             "One step of Adam, then decay, soft thresholds and lengths of the tests' weights.");
 }

@@ -95,7 +95,7 @@ class ClassDescent:
     def step(self, share: float) -> float:
         """One step, at this share of all; the mean loss before it."""
         grown = min(1.0, max(0.0, (share - GROW[0]) / (GROW[1] - GROW[0])))
-        beta = np.exp(self.log_from + grown * (self.log_to - self.log_from))
+        beta = np.exp(self.log_from + np.float32(grown) * (self.log_to - self.log_from))
         rows = self.batches.next()
         rows = np.arange(len(self.X)) if isinstance(rows, slice) else rows.numpy()
         loss = self.trees.gradient(
