@@ -242,7 +242,7 @@ double tree_gradient(const ClassStep& step, const Scratch& own, int64_t tree) {
 int64_t scratch(const ClassSizes& sizes) { return Scratch(sizes, nullptr).size; }
 
 double gradient(const ClassStep& step) {
-    const NoSubnormals during;
+    [[maybe_unused]] const NoSubnormals during;
     const Scratch own(step.sizes, step.scratch);
     lay_out(step, own);
     double loss = 0;
@@ -277,7 +277,7 @@ float length(const float* w, int64_t n) {
 }
 
 void update(const ClassUpdate& u) {
-    const NoSubnormals during;
+    [[maybe_unused]] const NoSubnormals during;
     const ClassSizes& a = u.sizes;
     const int64_t n = a.n_features, in_tests = a.n_tests() * (n + 1);
     const int64_t in_leaves = a.n_leaves() * a.n_classes;

@@ -1,4 +1,4 @@
-"""The native training step of soft trees that classify: its gradient, and what Adam does with it."""
+"""The native training step of soft trees that classify: its gradient, and what Adam makes of it."""
 
 from __future__ import annotations
 
