@@ -16,8 +16,8 @@
 
 namespace dm {
 
-constexpr int64_t kClassTile = 64;   // rows of a tile
-constexpr int64_t kClassLine = 16;   // floats of a cache line, and of the widest vector
+constexpr int64_t kClassTile = 64;  // rows of a tile; 32 take a fifth longer, 128 as long
+constexpr int64_t kClassLine = 16;  // floats of a cache line, and of the widest vector
 
 struct ClassSizes {
     int64_t n_trees, depth, n_features, n_classes, n_rows;  // rows of the step
