@@ -19,10 +19,12 @@ from decision_machines.train.complete import (  # noqa: E402
     with_ones,
 )
 from decision_machines.train.oblique import oblique_tree  # noqa: E402
+from decision_machines.train.oblique.candidates import Judged  # noqa: E402
 from decision_machines.train.oblique.descent import train_classes  # noqa: E402
-from decision_machines.train.oblique.recipes import RECIPES  # noqa: E402
-from decision_machines.train.oblique.search import Effort  # noqa: E402
+from decision_machines.train.oblique.recipes import RECIPES, SLOW_RECIPES  # noqa: E402
+from decision_machines.train.oblique.search import ClassSearch, Effort  # noqa: E402
 from decision_machines.train.oblique.soft_batch import SoftBatch  # noqa: E402
+from decision_machines.train.scaling import Scaling  # noqa: E402
 
 LITTLE = Effort(
     n_first=1, n_second=1, first_steps=80, second_steps=120, recipes=RECIPES[1:6:2], n_sweeps=3
@@ -242,7 +244,59 @@ def test_untouched_leaves_answer_softly_as_they_were_trained():
         assert torch.allclose(soft.float().T, batch.probabilities(X)[r], atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "depth", "is_slow"),
+    [
+        (43_000, 126, 8, True),
+        (20_000, 126, 8, False),
+        (43_000, 126, 5, False),
+        (48_000, 784, 8, False),
+    ],
+)
+def test_deep_trees_of_many_rows_are_also_trained_slowly(n_rows, n_features, depth, is_slow):
+    effort = Effort.usual(n_rows, n_features, depth)
+    assert set(SLOW_RECIPES) <= set(effort.recipes) if is_slow else effort.recipes == RECIPES
+    assert effort.teach_together == is_slow
+    assert (effort.second_steps > 4000) == is_slow
+
+
+def test_names_of_recipes_are_their_own():
+    names = [recipe.name for recipe in (*RECIPES, *SLOW_RECIPES)]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_trees_of_all_recipes_teach_together_where_they_may(together):
+    X, y = diagonal(60)
+    rows = Judged(X, y, np.ones(60))
+    effort = Effort(1, 1, 1, 1, teach_together=together)
+    search = ClassSearch(rows, rows, n_classes=3, depth=1, effort=effort, seed=0)
+    batch = SoftBatch.start(4, 3, 1, RECIPES[:2], seed=0)
+    # Each tree is sure of one class more than half of the rows are not of; both are less wrong.
+    with torch.no_grad():
+        batch.V[:] = torch.tensor([[9.0, 0.0, 9.0], [0.0, 9.0, 0.0]])[:, None]
+    assert len(search._teacher(batch).which) == (2 if together else 1)
+
+
 # ---------------------------------------------------------------------- data of every kind
+
+
+def test_a_rare_indicator_is_not_the_largest_feature():
+    rng = np.random.default_rng(0)
+    rare, usual = np.arange(1000) < 2, np.arange(1000) % 2
+    X = np.column_stack([rare, usual, 2.0 * rare, rng.normal(size=1000)]).astype(float)
+    X[0, 1] = np.nan
+    scaling, plain = Scaling.of(X, least_of_indicators=0.3), Scaling.of(X)
+    assert scaling.spread[0] == 0.3
+    assert np.array_equal(scaling.spread[1:], plain.spread[1:])
+    assert np.array_equal(scaling.centre, plain.centre)
+
+
+def test_an_indicator_that_is_rare_still_tells_its_class():
+    X, y = diagonal(400)
+    rare = np.arange(400) % 40 == 0
+    fit = train(np.column_stack([X, rare]), np.where(rare, 3, y), depth=3)
+    assert accuracy(fit, np.column_stack([X, rare])[rare], np.full(rare.sum(), 3)) > 0.8
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])

@@ -27,8 +27,12 @@ class Scaling:
     varies: Bool[np.ndarray, "n"]
 
     @classmethod
-    def of(cls, X: Float[np.ndarray, "m n"]) -> Scaling:
+    def of(cls, X: Float[np.ndarray, "m n"], least_of_indicators: float = 0.0) -> Scaling:
         """Mean and standard deviation of what is there; NaN is left out.
+
+        An indicator, a feature of 0 and 1, has a spread of `least_of_indicators` at least: divided
+        by its own deviation a rare one would be the largest of all features in the few rows that
+        have it, and could tell each of them from the rest.
 
         Values are divided by the largest first: the squares of 1e200 and of 1e-200 are no numbers.
         """
@@ -43,7 +47,11 @@ class Scaling:
         with np.errstate(over="ignore", divide="ignore"):
             is_usable = np.isfinite(1.0 / (deviation * unit)) & (deviation * unit > 0)
         varies = (deviation > LEAST_SPREAD) & is_usable
-        return cls(mean * unit, np.where(varies, deviation * unit, 1.0), varies)
+        spread = np.where(varies, deviation * unit, 1.0)
+        if least_of_indicators > 0:
+            is_indicator = ((known == 0) | (known == 1)).all(0)
+            spread = np.where(is_indicator, np.maximum(spread, least_of_indicators), spread)
+        return cls(mean * unit, spread, varies)
 
     def __call__(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m v"]:
         """The features that vary, scaled."""

@@ -35,3 +35,10 @@ RECIPES = (
     Recipe("strong sparse", l1=1.0),
 )
 """Measured one by one in docs/decisions/0008-oblique-trees.md: none is the best on every set."""
+
+SLOW_RECIPES = (
+    Recipe("slow decay, growing", slopes=(1.0, 4.0), decay=0.3, lr=0.02),
+    Recipe("slow decay, growing little", slopes=(1.0, 2.0), decay=0.3, lr=0.02),
+    Recipe("slower decay, growing", slopes=(1.0, 4.0), decay=0.3, lr=0.01),
+)
+"""Beside the others where rows are many: smaller steps, of which many rows allow enough."""

@@ -17,7 +17,7 @@ import torch
 
 from .candidates import Candidates, Judged, leaf_probabilities
 from .descent import LEAST
-from .recipes import RECIPES
+from .recipes import RECIPES, SLOW_RECIPES
 from .soft_batch import SoftBatch, Teacher, taught
 from .tao import HardTrees, alternate
 
@@ -31,9 +31,11 @@ N_BEST = 2
 """Recipes that reach the second round."""
 LARGE = 2 * 10**7
 """Numbers in X beyond which the second round is two trees of a recipe."""
+MANY_ROWS = 20_000
+"""Rows beyond which deep trees are also trained slowly, and longer."""
 MOST_FOR_SWEEPS = 2 * 10**8
-"""Rows × features² beyond which alternating optimisation is left out: its regressions would take
-longer than all training, and with so many rows it gains nothing."""
+"""Rows × features² beyond which alternating optimisation is left out: its regressions take longer
+the more there are, and after trees that were taught slowly they gain nothing."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Effort:
         Rows in a step.
     ridge, n_sweeps
         Of alternating optimisation.
+    teach_together
+        Whether all trees of a round may teach, beside those of one recipe.
     """
 
     n_first: int
@@ -60,6 +64,7 @@ class Effort:
     recipes: tuple[Recipe, ...] = RECIPES
     ridge: float = 1.0
     n_sweeps: int = 10
+    teach_together: bool = False
 
     @classmethod
     def usual(cls, n_rows: int, n_features: int, depth: int) -> Effort:
@@ -67,14 +72,21 @@ class Effort:
         is_shallow = depth <= 5
         batch_size = 128 if is_shallow else 256
         epoch = n_rows / batch_size
+        is_large = n_rows * n_features > LARGE
+        is_slow = n_rows > MANY_ROWS and not is_shallow and not is_large
         return cls(
             n_first=max(1, min(3, 128 // 2**depth)),
-            n_second=2 if n_rows * n_features > LARGE else max(2, min(6, 1024 // 2**depth)),
-            first_steps=int(min(max(10 * epoch, 400), 1200)),
+            n_second=2 if is_large else max(2, min(6, 1024 // 2**depth)),
+            first_steps=int(min(max(10 * epoch, 400), 1700 if is_slow else 1200)),
             second_steps=int(
-                min(max(25 * epoch, 700) if is_shallow else max(50 * epoch, 1500), 4000)
+                min(
+                    max(25 * epoch, 700) if is_shallow else max(50 * epoch, 1500),
+                    6000 if is_slow else 4000,
+                )
             ),
             batch_size=batch_size,
+            recipes=(*RECIPES, *SLOW_RECIPES) if is_slow else RECIPES,
+            teach_together=is_slow,
         )
 
     @property
@@ -221,13 +233,21 @@ class ClassSearch:
         return [recipe for name in names for recipe in recipes if recipe.name == name]
 
     def _teacher(self, *batches: SoftBatch) -> Teacher:
-        """The trees of one recipe whose average has the least log-loss on validation."""
+        """The trees whose average has the least log-loss on validation.
+
+        Those of one recipe, or all of a round, where they may teach together.
+        """
         found: list[tuple[float, int, Teacher]] = []
         for batch in batches:
             answers = batch.probabilities(self.judged_X)
             names = [recipe.name for recipe in batch.recipes]
-            for name in dict.fromkeys(names):
-                which = [i for i, other in enumerate(names) if other == name]
+            groups = [
+                [i for i, other in enumerate(names) if other == name]
+                for name in dict.fromkeys(names)
+            ]
+            if self.effort.teach_together:
+                groups.append(list(range(len(names))))
+            for which in groups:
                 loss = float(self._losses(answers[which].mean(0, keepdim=True))[0])
                 found.append((loss, len(found), Teacher(batch, which)))
         return min(found, key=lambda item: item[:2])[2]

@@ -25,6 +25,8 @@ MISSING = ("auto", "answer", "zero")
 SHARPER = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 """Factors of the slopes learned that the soft module may take."""
 MOST_TO_SHARPEN_BY = 4000
+LEAST_OF_INDICATORS = 0.3
+"""The spread by which indicators are divided at least; one in ten rows has a 1 at this spread."""
 LEAST = 1e-3
 """Added to a probability under the logarithm: leaves may hold a 0."""
 
@@ -162,7 +164,7 @@ def _classify(
     with Watch("oblique tree", total=effort.total * len(modes), show=show) as watch:
         for mode in modes:
             zero = np.logical_and(is_nan, mode == "zero")
-            scaling = Scaling.of(_filled(X, zero))
+            scaling = Scaling.of(_filled(X, zero), LEAST_OF_INDICATORS)
             if not scaling.varies.any():
                 continue
             rows, held = (
