@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.class_weight import compute_sample_weight
@@ -14,8 +15,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..errors import DecisionMachinesError, InputError
 from ..run.inputs import is_table
-from .labels import encoded, label_columns, ordered_labels
-from .parameters import check_parameters, seed_of
+from .labels import check_table, encoded, label_columns, ordered_labels
+from .parameters import Number, check_parameters, seed_of
+from .refusals import refused, refused_labels, refused_weights, shortened
 from .rows import Rows, distinct_rows
 
 if TYPE_CHECKING:
@@ -36,11 +38,19 @@ class MachineEstimator(BaseEstimator):
     _takes_labels = False
     labels_: dict[int, tuple]
 
-    def _check_X(self, X: Any, *, reset: bool) -> Float[np.ndarray, "m n"]:
+    def _check_X(
+        self, X: Any, *, reset: bool, doing: str | None = None
+    ) -> Float[np.ndarray, "m n"]:
         """X as float64, its names and width remembered (`reset`) or compared with those."""
-        doing = f"fitting a {type(self).__name__}" if reset else "predicting"
+        doing = doing or (f"fitting a {type(self).__name__}" if reset else "predicting")
         labels = getattr(self, "labels_", {})
+        if issparse(X):
+            raise InputError(
+                doing, "X is sparse, and dense rows are needed", "pass X.toarray(), or its columns"
+            )
         try:
+            if is_table(X):
+                check_table(X, doing, takes_text=self._takes_labels)
             if is_table(X) and (labels or not type(X).__module__.startswith("pandas")):
                 validate_data(self, X, reset=reset, skip_check_array=True)
                 return self._check_finite(encoded(X, self.feature_names_in_, labels), doing)
@@ -50,16 +60,18 @@ class MachineEstimator(BaseEstimator):
                     f"X is a {type(X).__name__}; the training data were a table with text columns",
                     "pass a table with the same columns",
                 )
-            return validate_data(
-                self,
-                X,
-                reset=reset,
-                dtype=np.float64,
-                ensure_all_finite="allow-nan" if self._takes_missing else True,
-            )
+            with np.errstate(invalid="ignore"):  # sums of the largest numbers
+                x = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    dtype=np.float64,
+                    ensure_all_finite="allow-nan" if self._takes_missing else True,
+                )
+            return _check_size(x, doing) if reset else x
         except DecisionMachinesError:
             raise
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise refused(doing, error) from error
 
     def _check_finite(self, x: np.ndarray, doing: str) -> np.ndarray:
@@ -72,7 +84,7 @@ class MachineEstimator(BaseEstimator):
             raise refused(doing, ValueError(f"column {name!r} contains {found} in row {row}"))
         if not len(x):
             raise InputError(doing, "X has 0 sample(s): no row", "pass at least one row")
-        return x
+        return _check_size(x, doing)
 
     def _check_y(self, y: Any) -> np.ndarray:
         raise NotImplementedError
@@ -101,6 +113,7 @@ class MachineEstimator(BaseEstimator):
         if y is None:
             raise InputError(doing, "requires y to be passed, but the target y is None", "pass y")
         if is_table(X):
+            check_table(X, doing, takes_text=self._takes_labels)
             codes = self._check_y(y)
             self._read_labels(X, codes, sample_weight, doing)
             x = self._check_X(X, reset=True)
@@ -114,16 +127,19 @@ class MachineEstimator(BaseEstimator):
                 f"X has {len(x)} rows and y has {len(codes)}: inconsistent numbers of samples",
                 "pass one target for each row",
             )
-        try:
-            w = _check_sample_weight(sample_weight, x, ensure_non_negative=True)
-        except ValueError as error:
-            raise refused(doing, error) from error
-        w = w * self._class_weights(y)
+        w = self._check_weights(sample_weight, x, doing) * self._class_weights(y)
         if not np.any(w > 0):
             raise InputError(
                 doing, "all sample weights are zero", "give at least one row a weight above 0"
             )
         return distinct_rows(x, codes, w)
+
+    def _check_weights(self, weight: Any, x: np.ndarray, doing: str) -> np.ndarray:
+        """A finite weight from 0 for each row."""
+        try:
+            return _check_sample_weight(weight, x, dtype=np.float64, ensure_non_negative=True)
+        except (TypeError, ValueError) as error:
+            raise refused_weights(doing, error) from error
 
     def _class_weights(self, y: Any) -> Any:
         return 1.0
@@ -173,6 +189,8 @@ class MachineEstimator(BaseEstimator):
         return tags
 
 
+LARGEST = 1e303
+"""Of features, and of the sum of targets: beyond it means and distances would not be finite."""
 LIGHT = 0.01
 """Leaves whose rows count less than this share of an average row know too little to decide."""
 
@@ -188,20 +206,31 @@ def without_light_leaves(machine: DecisionMachine, rows: Rows) -> DecisionMachin
     return replace(machine, V=np.where(weight[:, None] < LIGHT, drawn, machine.V))
 
 
-def refused(doing: str, error: ValueError) -> InputError:
-    """What scikit-learn found wrong with the data, in our three parts."""
-    found = " ".join(str(error).split()).rstrip(".")
-    if "infinity" in found:
-        remedy = "replace infinities and numbers beyond float64, for example by NaN or a bound"
-        if "NaN" in found:
-            remedy = "fill missing values (SimpleImputer) and replace infinities"
-    elif "NaN" in found:
-        remedy = "fill missing values first, for example with SimpleImputer in a pipeline"
-    elif "could not convert" in found:
-        remedy = "encode text as numbers, or pass a table whose text columns are then categories"
+def _check_size(x: np.ndarray, doing: str) -> np.ndarray:
+    """Refuse features whose differences would not be finite."""
+    if x.size and max(np.nanmax(x, initial=0.0), -np.nanmin(x, initial=0.0)) > LARGEST:
+        raise InputError(
+            doing,
+            f"X reaches {np.nanmax(np.abs(x)):.2g}, and differences would be infinite",
+            "divide such columns by a power of ten; other scales need no change",
+        )
+    return x
+
+
+def _check_none_missing(y: np.ndarray, doing: str) -> None:
+    """Refuse the first row without a label."""
+    if y.dtype.kind == "f":
+        missing = np.isnan(y)
+    elif y.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in y], bool)
     else:
-        remedy = "pass rows × features of numbers, as in the training data"
-    return InputError(doing, found, remedy)
+        return
+    if missing.any():
+        raise InputError(
+            doing,
+            f"y[{int(np.argmax(missing))}] is NaN or None, which is no label",
+            "drop the rows without a label",
+        )
 
 
 class MachineClassifier(ClassifierMixin, MachineEstimator):
@@ -216,15 +245,13 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         doing = f"fitting a {type(self).__name__}"
         try:
             y = column_or_1d(y, warn=True)
+        except (TypeError, ValueError) as error:
+            raise refused_labels(doing, error) from error
+        _check_none_missing(y, doing)
+        try:
             check_classification_targets(y)
-        except ValueError as error:
-            found = " ".join(str(error).split()).rstrip(".")
-            remedy = "give one label for each row; for numbers to predict, use the regressor"
-            raise InputError(doing, found, remedy) from error
-        if y.dtype.kind == "O" and any(label is None or label != label for label in y):
-            raise InputError(
-                doing, "y contains NaN or None, which is no label", "drop the rows without a label"
-            )
+        except (TypeError, ValueError) as error:
+            raise refused_labels(doing, error) from error
         self.classes_, codes = np.unique(y, return_inverse=True)
         return codes
 
@@ -232,6 +259,15 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         weight = getattr(self, "class_weight", None)
         if weight is None:
             return 1.0
+        number = Number(0.0)
+        given = {} if isinstance(weight, str) else dict(weight)
+        for label, of_label in given.items():
+            if not number.allows(of_label):
+                raise InputError(
+                    f"fitting a {type(self).__name__}",
+                    f"class_weight = {weight!r}, where {label!r} has {of_label!r}",
+                    f"give each label {number}",
+                )
         try:
             return compute_sample_weight(weight, np.ravel(y))
         except ValueError as error:
@@ -265,10 +301,18 @@ class MachineRegressor(RegressorMixin, MachineEstimator):
 
         doing = f"fitting a {type(self).__name__}"
         try:
-            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        except ValueError as error:
-            found = " ".join(str(error).split()).rstrip(".")
-            raise InputError(doing, found, "give one finite number for each row") from error
+            with np.errstate(invalid="ignore"):  # sums of the largest numbers
+                y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                doing, shortened(error), "give one finite number for each row"
+            ) from error
+        if np.abs(y).max(initial=0.0) > LARGEST / len(y):
+            raise InputError(
+                doing,
+                f"y reaches {np.abs(y).max():.2g}, and sums of it would be infinite",
+                "divide y by a power of ten, and multiply predictions by it",
+            )
         if y.ndim == 2 and y.shape[1] == 1:
             import warnings
 

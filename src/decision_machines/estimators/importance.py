@@ -26,6 +26,7 @@ def feature_importances(
     shares = abs(machine.S)
     if machine.is_oblique:
         z = machine.columns.read(X)
+        z = np.where(np.isnan(z).all(axis=0), 0.0, z)  # columns of nothing deviate by nothing
         scale = np.nanmax(np.abs(z), axis=0)
         deviation = np.nanstd(z / np.where(scale > 0, scale, 1.0), axis=0) * scale
         shares = shares * deviation[None]

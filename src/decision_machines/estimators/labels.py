@@ -24,6 +24,40 @@ MOST_ONE_HOT = 64
 """Labels of a feature that an oblique test can weigh one by one; rarer ones count as none."""
 
 
+def check_table(X: Any, doing: str, *, takes_text: bool) -> None:
+    """Refuse what no test can ask for: columns given twice, dates, text where it is not taken."""
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        found = " ".join(str(error).split())
+        raise InputError(doing, found, "give every column a name of its own") from None
+    except TypeError:
+        return  # said by who reads it
+    if not table.columns:
+        raise InputError(
+            doing,
+            f"a table with 0 feature(s) (shape=({len(table)}, 0)) while a minimum of 1 is required",
+            "pass at least one column",
+        )
+    for name, dtype in table.schema.items():
+        if dtype.is_temporal():
+            raise InputError(
+                doing,
+                f"column {name!r} holds dates or times ({dtype})",
+                "make numbers of it, such as days since a start, month or weekday, or leave it out"
+                " (dm train: --drop)",
+            )
+        if dtype in (nw.String, nw.Categorical, nw.Enum) and not takes_text:
+            raise InputError(
+                doing,
+                f"column {name!r} holds text or categories",
+                "make numbers of it (OneHotEncoder), or use DecisionMachineClassifier or "
+                "DecisionMachineRegressor, which ask for sets of labels",
+            )
+
+
 def label_columns(X: Any) -> dict[int, list]:
     """Of a table: feature → its values, for the columns that hold text or categories."""
     from ..run.inputs import is_table

@@ -98,7 +98,7 @@ class _DecisionMachine:
                 f"validation is a {type(validation).__name__} and no (X, y) or (X, y, weights)",
                 "pass validation=(X, y)",
             )
-        x = self._check_X(validation[0], reset=False)
+        x = self._check_X(validation[0], reset=False, doing="reading validation rows")
         y = np.asarray(validation[1])
         if isinstance(self, MachineClassifier):
             code = np.searchsorted(self.classes_, y)
@@ -113,13 +113,13 @@ class _DecisionMachine:
                 )
             y = code
         else:
-            y = y.astype(np.float64)
+            y = self._check_y(y)
         if len(y) != len(x):
             raise InputError(
                 doing, f"validation has {len(x)} rows and {len(y)} targets", "pass one for each"
             )
-        w = np.ones(len(x)) if len(validation) == 2 else np.asarray(validation[2], np.float64)
-        return distinct_rows(x, y, w)
+        weight = None if len(validation) == 2 else validation[2]
+        return distinct_rows(x, y, self._check_weights(weight, x, "reading validation rows"))
 
     def _margins(self: Any, X: Any) -> np.ndarray:
         """Margins of the soft machine where it was asked for and is there, else of the hard."""

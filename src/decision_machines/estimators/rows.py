@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, Num
 
+LIGHTEST = 1e-100
+"""Share of the largest weight below which a weight is as good as 0."""
 FEWEST_HELD_OUT = 5
 """Fewer rows than this judge nothing: then all rows are learned from, and judge."""
 
@@ -48,7 +50,8 @@ def distinct_rows(
     >>> len(rows), sorted((rows.w * 1.5).tolist())
     (2, [1.0, 2.0])
     """
-    kept = w > 0
+    # So light a row changes no sum, and would be lost on the way: it is left out, too.
+    kept = w > LIGHTEST * w.max(initial=0.0)
     if not kept.all():
         X, y, w = X[kept], y[kept], w[kept]
     targets = y.reshape(len(y), -1).astype(np.float64)

@@ -149,6 +149,8 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
         if columns.refuses_new_labels and np.any(codes < 0):
             raise _new_label(series.to_list()[int(np.argmax(codes < 0))], feature, columns)
         return codes
+    if len(series) and series.null_count() == len(series):
+        return np.full(len(series), np.nan, columns.dtype)  # an empty column has any type
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         name = repr(series.name) if columns.names is None else repr(columns.names[feature])
         raise InputError(

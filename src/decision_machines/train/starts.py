@@ -37,11 +37,11 @@ def cart_start(
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     n = Z.shape[1]
-    if n == 0:
-        return Start(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 2), np.int32))
+    if n == 0 or max_leaves < 2 or max_depth == 0:
+        return Start(np.zeros((0, n)), np.zeros(0), np.zeros((0, 2), np.int32))
     turn = np.eye(n) if rng is None else np.linalg.qr(rng.standard_normal((n, n)))[0]
     kind = DecisionTreeRegressor if n_classes is None else DecisionTreeClassifier
-    tree = kind(max_leaf_nodes=max(2, max_leaves), max_depth=max_depth, random_state=seed)
+    tree = kind(max_leaf_nodes=max_leaves, max_depth=max_depth, random_state=seed)
     if n_classes is None:
         y = np.asarray(y, np.float64).reshape(len(y), -1)
         largest = np.abs(y).max(initial=0.0)

@@ -127,7 +127,7 @@ def linear_leaves_tree(
     )
     report = {
         "chosen": best.group,
-        "validation RMSE": float(np.sqrt(best.loss) * np.sqrt(np.mean(units.spread**2))),
+        "validation RMSE": float(np.sqrt(best.loss) * _root_mean_square(units.spread)),
         "scores": search.scores(),
         "rows": len(rows),
         "rows held out": len(judged),
@@ -139,3 +139,9 @@ def linear_leaves_tree(
         "soft_tree", slope=np.clip(slope, 1e-30, 1e30), learn=("S", "t", "slope", "V")
     )
     return Fit(machine, soft, report, watch.history)
+
+
+def _root_mean_square(spread: np.ndarray) -> float:
+    """Of spreads of any size: the squares of 1e200 are no numbers."""
+    largest = float(spread.max(initial=0.0))
+    return largest * float(np.sqrt(np.mean((spread / largest) ** 2))) if largest else 0.0
