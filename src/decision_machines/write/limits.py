@@ -75,7 +75,7 @@ class Limits:
     def no_labels(self) -> None:
         """Refuse features that are known by labels: the target knows numbers alone."""
         columns = self.machine.columns
-        if columns.categories or columns.table_categories is not None or columns.encodes_arrays:
+        if columns.categories or columns.table_categories or columns.encodes_arrays:
             self.refuse(
                 "columns.categories: features given as labels, which the model would not look up",
                 "turn labels into their codes first, X = machine.features(table), and write the "

@@ -137,7 +137,7 @@ def _attributes(output: Output) -> dict[str, str]:
 def _labels(machine: DecisionMachine, limits: Limits, version: tuple[int, int]) -> dict[str, list]:
     """The labels of categorical features, as XGBoost 3.1 and newer keep them."""
     columns = machine.columns
-    if columns.encodes_arrays or columns.label_hash or columns.table_categories is not None:
+    if columns.encodes_arrays or columns.label_hash or columns.table_categories:
         limits.no_labels()
     if not columns.categories:
         return {"enc": [], "feature_segments": [], "sorted_idx": []}

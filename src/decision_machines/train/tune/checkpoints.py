@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +57,16 @@ def load(path: str | os.PathLike, name: str) -> dict[str, Any] | None:
     if not Path(path).exists():
         return None
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of pickles that it then refuses
+            found = torch.load(path, map_location="cpu", weights_only=True)
         version, owner, state = found["version"], found["fingerprint"], found["state"]
     except Exception as error:
         raise InputError(
             DOING,
-            f"{path} is no checkpoint ({type(error).__name__}: {str(error)[:80]})",
+            f"{path} is no checkpoint, or a damaged one ({type(error).__name__})",
             "name another file, or start without resume",
-        ) from None
+        ) from error
     if version != VERSION or owner != name:
         raise InputError(
             DOING,

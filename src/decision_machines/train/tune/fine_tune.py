@@ -146,6 +146,8 @@ def tune(
         machine = convert(machine)
     begin = time.perf_counter()
     _check_numbers(epochs=epochs, patience=patience, batch_size=batch_size)
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(DOING, f"seed={seed!r}", "use a whole number from 0")
     learn = _check_learn(learn)
     settings = _check_settings(settings)
     _check_machine(machine)
@@ -234,6 +236,10 @@ def _check_learn(learn: Sequence[str]) -> tuple[str, ...]:
 def _check_settings(settings: Sequence[Setting] | None) -> list[Setting]:
     found = list(SETTINGS if settings is None else settings)
     for setting in found:
+        if not isinstance(setting, Setting):
+            raise InputError(
+                DOING, f"settings with {setting!r}", "give instances of train.tune.descent.Setting"
+            )
         rates = [setting.alpha, setting.lr_t, setting.lr_slope, setting.lr_V]
         if not 0 < setting.alpha <= 1 or not all(np.isfinite(rates)) or min(rates) < 0:
             raise InputError(DOING, f"{setting!r}", "use 0 < alpha ≤ 1 and finite rates from 0")

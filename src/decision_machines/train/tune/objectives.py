@@ -187,6 +187,7 @@ def _of_classes(machine: DecisionMachine, name: str | None) -> Objective:
         )
     assert output.classes is not None
     encode = class_targets(output.classes)
+    _check_meant(link, name)
     if link == "xgboost_step":
         return Objective("hinge", hinge, encode)
     if link in LOG_ODDS:
@@ -208,6 +209,25 @@ def _of_classes(machine: DecisionMachine, name: str | None) -> Objective:
 
     loss = _by_group(machine, of_shares)
     return Objective("log_loss", loss, encode, on_simplex=link == "identity")
+
+
+def _check_meant(link: str, name: str | None) -> None:
+    """Refuse the name of a loss that this link's classes are not trained for."""
+    meant: tuple[str, ...] = ("log_loss",)
+    if link == "xgboost_step":
+        meant = ("hinge",)
+    elif link in LOG_ODDS:
+        meant = ("logistic", "log_loss")
+    elif link in SOFTMAX:
+        meant = ("softmax", "log_loss")
+    elif link == "identity":
+        meant = ("brier", "log_loss")
+    if name is not None and name not in meant:
+        raise InputError(
+            DOING,
+            f"objective={name!r} for classes with the link {link!r}",
+            f"use {' or '.join(meant)}, or a function of (margin, y)",
+        )
 
 
 def _by_group(machine: DecisionMachine, loss: Loss) -> Loss:
@@ -239,6 +259,12 @@ def _of_the_user(machine: DecisionMachine, function: Callable) -> Objective:
                 "training for a loss of yours",
                 f"it gives {shape} for {m} rows",
                 "give a tensor with one loss for each row, or their mean",
+            )
+        if margin.requires_grad and not found.requires_grad:
+            raise InputError(
+                "training for a loss of yours",
+                "it gives a tensor without a gradient",
+                "compute it from the margins by torch operations alone, without detach or item",
             )
         return found if found.dim() else found.expand(m)
 

@@ -94,7 +94,7 @@ def read_parts(
     share = HELD_OUT if validation is None else validation
     if not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
         raise InputError(
-            DOING, f"validation={validation!r}", "pass (X, y), or a share between 0 and 1"
+            DOING, f"validation={_short(validation)}", "pass (X, y), or a share between 0 and 1"
         )
     held_out = _held_out(rows, objective, float(share), seed)
     is_held = torch.zeros(len(rows), dtype=torch.bool)
@@ -119,13 +119,7 @@ def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -
     target = objective.encode(y)
     if len(target) != m:
         raise InputError(DOING, f"{m} rows of X and {len(target)} of y", "pass a target for each")
-    w = np.ones(m) if weight is None else np.asarray(weight, np.float64).reshape(-1)
-    if len(w) != m or not np.all(np.isfinite(w) & (w >= 0)):
-        raise InputError(
-            DOING,
-            f"{len(w)} weights for {m} rows" if len(w) != m else "a weight that is no number ≥ 0",
-            "pass one finite weight from 0 for each row",
-        )
+    w = _weights(weight, m)
     if objective.is_ranking and group is None:
         raise InputError(
             DOING,
@@ -140,12 +134,40 @@ def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -
     return Rows(torch.from_numpy(x), torch.from_numpy(target), torch.from_numpy(w), ids)
 
 
+def _short(given: Any) -> str:
+    """What was given, on one line."""
+    said = repr(given)
+    return said if len(said) <= 60 and "\n" not in said else f"a {type(given).__name__}"
+
+
+def _weights(given: Any, m: int) -> np.ndarray:
+    """Finite weights from 0, one for each row; 1 where none are given."""
+    remedy = "pass one finite weight from 0 for each row"
+    if given is None:
+        return np.ones(m)
+    try:
+        w = np.asarray(given, np.float64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise InputError(DOING, f"weights that are no numbers ({error})", remedy) from None
+    if len(w) != m:
+        raise InputError(DOING, f"{len(w)} weights for {m} rows", remedy)
+    is_good = np.isfinite(w) & (w >= 0)
+    if not np.all(is_good):
+        row = int(np.argmin(is_good))
+        raise InputError(DOING, f"a weight that is no number ≥ 0: {w[row]} in row {row}", remedy)
+    return w
+
+
 def _check_some(rows: Rows, what: str) -> None:
-    if not len(rows) or not float(rows.w.sum()) > 0:
+    if not len(rows):
+        raise InputError(
+            DOING, f"0 rows {what}", "pass at least two rows, or rows and validation=(X, y)"
+        )
+    if not float(rows.w.sum()) > 0:
         raise InputError(
             DOING,
-            f"{len(rows)} rows {what}" + (" with weights of 0" if len(rows) else ""),
-            "pass at least two rows, or rows and validation=(X, y)",
+            f"all {len(rows)} rows {what} have weights of 0",
+            "give some of them a weight above 0; with validation=(X, y) you choose who judges",
         )
 
 

@@ -30,7 +30,10 @@ def number_targets(width: int | None, kind: str) -> Callable[[Any], np.ndarray]:
             numbers = found.astype(np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                DOING, f"targets of dtype {found.dtype} where numbers are needed", "pass numbers"
+                DOING,
+                f"targets of dtype {found.dtype}, such as {_first_text(found)}, where numbers are "
+                "needed",
+                "pass numbers; labels are for machines with classes",
             ) from None
         numbers = numbers[:, None] if numbers.ndim == 1 else numbers
         if numbers.ndim != 2 or (width is not None and numbers.shape[1] != width):
@@ -82,11 +85,18 @@ def plain(y: Any) -> np.ndarray:
     elif hasattr(y, "to_numpy"):
         y = y.to_numpy()
     found = np.asarray(y)
-    if found.ndim == 0 or found.dtype.kind not in "biufOUS":
+    if found.ndim == 0:
+        raise InputError(DOING, f"y is {y!r}, and no rows", "pass one target for each row")
+    if found.dtype.kind not in "biufOUS":
         raise InputError(
-            DOING, f"y of shape {found.shape} and dtype {found.dtype}", "pass one target a row"
+            DOING, f"y of dtype {found.dtype}", "pass real numbers, or labels of the machine"
         )
     return found
+
+
+def _first_text(y: np.ndarray) -> str:
+    """The first entry that is no number, as it would be typed."""
+    return repr(next((v for v in y.ravel().tolist() if isinstance(v, (str, bytes))), y.flat[0]))
 
 
 def _codes(y: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -100,7 +100,8 @@ class Report:
                 f"  before step 1     margins within {self.start.largest:.3g} of the source's "
                 f"(bound {self.start.bound:.3g}), {self.start.mean:.3g} on average"
             )
-        if self.refit_soft is not None:
+        unchanged = "the source, unchanged"
+        if self.refit_soft is not None and {self.chosen_soft, self.chosen_hard} != {unchanged}:
             lines.append("  trained again     on training and validation rows with these settings")
         lines.append("  tried             soft      hard      epochs")
         lines += [
