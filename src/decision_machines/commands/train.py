@@ -108,12 +108,17 @@ def train(
             "scikit-learn is not installed",
             "pip install 'decision-machines[sklearn,data]'",
         ) from None
-    from ..write import target_of, write_file
+    from ..write import target_of
+    from .output import check_output, write_model
 
-    written_as = None if output is None else target_of(output, None)
+    written_as = None
+    if output is not None:
+        written_as = target_of(output, None)
+        check_output(output)
     rows = read_rows(data, target, kind, drop or [], weight)
     if written_as not in (None, "dm"):
         _refuse_text(rows, output)
+    _refuse_contradictions(rows, oblique=oblique, linear=linear, balanced=balanced)
     options: dict[str, Any] = {
         "n_trees": trees,
         "max_leaves": leaves,
@@ -146,7 +151,7 @@ def train(
         sys.exit(130)
     seconds = time.perf_counter() - start
     if output is not None:
-        write_file(model.machine_, output, written_as)
+        write_model(model.machine_, output, written_as or "dm")
     report = _report(model, rows, own, held, scores, seconds, output)
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, default=str))
@@ -275,12 +280,13 @@ def read_rows(
     if not table.num_rows:
         raise InputError(doing, f"no row with a value in {target!r}", "give rows with a target")
     y = np.array(table[target].to_pylist())
-    w = None if weight is None else np.asarray(table[weight].to_numpy(), np.float64)
+    w = None if weight is None else _weights(table, weight, doing)
     features = table.drop_columns(
         list(dict.fromkeys([target, *drop, *([weight] if weight else [])]))
     )
     if not features.num_columns:
         raise InputError(doing, "no column is left to learn from", "drop fewer columns")
+    _refuse_infinities(features, doing)
     is_classes, why = _guess(y, target, kind, doing)
     if not is_classes:
         y = y.astype(np.float64)
@@ -290,6 +296,56 @@ def read_rows(
         # Classes may be numbers; scikit-learn takes fractions for a mistake, so they become text.
         y = y.astype(str)
     return TrainingRows(features, y, w, is_classes, why, dropped)
+
+
+def _weights(table: Any, name: str, doing: str) -> Any:
+    """The column as finite weights from 0, some of them above."""
+    import numpy as np
+
+    remedy = "name a column of finite numbers from 0, some of them above 0"
+    try:
+        w = np.array(
+            [np.nan if value is None else value for value in table[name].to_pylist()], np.float64
+        )
+    except (TypeError, ValueError):
+        raise InputError(doing, f"--weight {name} holds no numbers", remedy) from None
+    is_good = np.isfinite(w) & (w >= 0)
+    if not np.all(is_good):
+        row = int(np.argmin(is_good))
+        raise InputError(doing, f"--weight {name} is {w[row]} in row {row}", remedy)
+    if not np.any(w > 0):
+        raise InputError(doing, f"--weight {name} is 0 in every row", remedy)
+    return w
+
+
+def _refuse_infinities(table: Any, doing: str) -> None:
+    """Name the column before the rows are divided: their numbers would be no help afterwards."""
+    import numpy as np
+    import pyarrow
+
+    for i, field in enumerate(table.schema):
+        if not pyarrow.types.is_floating(field.type):
+            continue
+        n = int(np.count_nonzero(np.isinf(table.column(i).to_numpy())))
+        if n:
+            raise InputError(
+                doing,
+                f"column {field.name!r} contains infinity in {n} row{'' if n == 1 else 's'}",
+                "leave the cells empty, which means missing, or put a bound there",
+            )
+
+
+def _refuse_contradictions(
+    rows: TrainingRows, *, oblique: bool, linear: bool, balanced: bool
+) -> None:
+    """Say in the command's own words which options do not go together."""
+    doing = "choosing how to train"
+    if balanced and not rows.is_classes:
+        raise InputError(doing, f"--balanced for numbers ({rows.why})", "leave --balanced out")
+    if linear and rows.is_classes:
+        raise InputError(doing, f"--linear for classes ({rows.why})", "leave --linear out")
+    if linear and not oblique:
+        raise InputError(doing, "--linear without --oblique", "give --oblique, too")
 
 
 def _refuse_text(rows: TrainingRows, output: Any) -> None:

@@ -103,10 +103,13 @@ def tune(
             "tuning a machine", "torch is not installed", "pip install 'decision-machines[torch]'"
         ) from None
     from ..read import load
-    from ..write import target_of, write_file
+    from ..write import target_of
+    from .output import check_output, check_writable, write_model
 
     written_as = target_of(output, None)
+    check_output(output)
     machine = load(model, trust=trust)
+    check_writable(machine, output, written_as)
     names = {"target": target, "weight": weight, "group": group}
     X, y, w, groups = _read(data, names, drop or [], machine.columns.names)
     judged_by = _validation(validation, names, drop or [], machine.columns.names)
@@ -127,9 +130,10 @@ def tune(
         checkpoint=checkpoint,
         resume=resume,
     )
-    write_file(found.machine, output, written_as)
+    said = write_model(found.machine, output, written_as)
     if as_json:
-        report = found.report.as_dict() | {"output": str(output), "kind": written_as}
+        report = found.report.as_dict()
+        report |= {"output": str(output), "kind": written_as, "warnings": said}
         typer.echo(json.dumps(report, default=str))
     else:
         console = Console()

@@ -28,8 +28,12 @@ def read_table(path: Path) -> Any:
             return pyarrow.parquet.read_table(path)
         if start == b"ARROW1":
             return pyarrow.feather.read_table(path)
-        return pyarrow.csv.read_csv(path)
-    except (OSError, pyarrow.ArrowInvalid) as error:
+        table = pyarrow.csv.read_csv(path)
+        table.column_names  # noqa: B018 - decodes the names, which any bytes could be
+        return table
+    except FileNotFoundError:
+        raise InputError(f"reading {path}", "there is no such file", "check its name") from None
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowInvalid) as error:
         raise InputError(
             f"reading {path}", f"it is no readable table ({error})", "give CSV, Parquet or Arrow"
         ) from None
