@@ -137,6 +137,7 @@ REFUSED_BY_TUNE = {
     "weights of text": (["rows.csv", "--weight", "id"], "weights that are no numbers"),
     "weights of 0": (["rows.csv", "--weight", "zero"], "have weights of 0"),
     "text for numbers": (["rows.csv", "--target", "sold"], "such as '(yes|no)'"),
+    "oblique tests": (["rows.csv", "-o", "tuned.txt", "--oblique"], "may not hold"),
     "no file": (["none.csv"], "there is no such file"),
     "no checkpoint": (["rows.csv", "--checkpoint", "rows.csv", "--resume"], "no checkpoint"),
 }

@@ -108,6 +108,12 @@ def tune(
 
     written_as = target_of(output, None)
     check_output(output)
+    if oblique and written_as != "dm":
+        raise InputError(
+            f"writing {output}",
+            f"--oblique, whose tests a file of the kind {written_as} may not hold",
+            "write a .dm file; `dm convert` writes it as another kind, where it can",
+        )
     machine = load(model, trust=trust)
     check_writable(machine, output, written_as)
     names = {"target": target, "weight": weight, "group": group}
