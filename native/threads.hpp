@@ -15,6 +15,12 @@ namespace dm {
 // once and then -1. What a thread throws is thrown here when all are done.
 template <typename Work>
 void share(int64_t n, int64_t n_threads, const Work& work) {
+    if (std::min(n_threads, n) <= 1) {
+        // One row is predicted in less time than it takes to set up what threads need.
+        int64_t i = 0;
+        work([&] { return i < n ? i++ : int64_t{-1}; });
+        return;
+    }
     std::atomic<int64_t> counter{0};
     std::mutex guard;
     std::exception_ptr failure;
