@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 NATIVE := CMakeLists.txt $(wildcard native/*)
 CORES  ?= 2
 
-.PHONY: help demo test lint bench train-bench docs sanitize clean
+.PHONY: help demo test lint bench train-bench docs sanitize native-targets clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench   benchmarks, against rivals, in one run"
 	@echo "make train-bench DATA=... TABLES=...  training, beside published figures"
 	@echo "make sanitize  the native tests under AddressSanitizer and UBSan"
+	@echo "make native-targets  the kernels by every compiler here, and for ARM in an emulator"
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make clean   remove .venv and what was built"
 
@@ -64,6 +65,17 @@ train-bench: $(VENV)/.dev-stamp
 sanitize: $(VENV)/.test-stamp
 	$(PIP) cmake ninja nanobind
 	tools/sanitize.sh $(abspath $(BIN)/python)
+
+# Debian: clang; g++-aarch64-linux-gnu and qemu-user.
+native-targets: CROSS := aarch64-linux-gnu
+native-targets:
+	tests/native/targets.sh
+	@if command -v clang++ >/dev/null; then \
+	    CXX=clang++ tests/native/targets.sh; \
+	else echo "clang++ is not installed: left out"; fi
+	@if command -v $(CROSS)-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
+	    CXX=$(CROSS)-g++ RUN="qemu-aarch64 -L /usr/$(CROSS)" tests/native/targets.sh; \
+	else echo "$(CROSS)-g++ or qemu-aarch64 is not installed: left out"; fi
 
 docs: $(VENV)/.dev-stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

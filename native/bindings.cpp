@@ -4,8 +4,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <stdexcept>
 
+#include "arrays.hpp"
+#include "require.hpp"
 #include "trees.hpp"
 
 namespace nb = nanobind;
@@ -13,26 +14,10 @@ using namespace nb::literals;
 
 namespace {
 
-template <typename T, int N>
-using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <typename T, int N>
-using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
-
-// Hand a vector to NumPy without copying it.
-template <typename T>
-Array<T> give(std::vector<T>&& values) {
-    auto owner = std::make_unique<std::vector<T>>(std::move(values));
-    T* data = owner->data();
-    const size_t size = owner->size();
-    nb::capsule free(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Array<T>(data, {size}, free);
-}
+using dm::give;
+using dm::In;
+using dm::Out;
+using dm::require;
 
 nb::tuple layout(In<int64_t, 1> left, In<int64_t, 1> right, In<int64_t, 1> node_start) {
     require(node_start.shape(0) >= 1, "node_start is empty");

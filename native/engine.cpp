@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <thread>
 
+#include "threads.hpp"
 #include "values.hpp"
 #include "workspace.hpp"
 
@@ -64,72 +62,18 @@ void Engine::run(const Source& source, int64_t n_threads, void* margins, int32_t
     // Tiles that share the rows evenly among the threads.
     int64_t size = std::min(tile_rows_, (n + n_threads - 1) / n_threads);
     size = std::max<int64_t>((size + kBlockRows - 1) / kBlockRows * kBlockRows, kBlockRows);
-    const int64_t n_tiles = (n + size - 1) / size;
-    std::atomic<int64_t> next{0};
-    std::mutex guard;
-    std::exception_ptr failure;
-    auto work = [&] {
-        try {
-            auto own = take();
-            for (int64_t i = next++; i < n_tiles; i = next++) {
-                const int64_t row = i * size, rows = std::min(size, n - row);
-                if (plan.sum_single)
-                    tile<float>(source, row, rows, *own, static_cast<float*>(margins), leaves);
-                else
-                    tile<double>(source, row, rows, *own, static_cast<double*>(margins), leaves);
-            }
-            give(std::move(own));
-        } catch (...) {
-            std::lock_guard<std::mutex> lock(guard);
-            failure = std::current_exception();
+    share((n + size - 1) / size, n_threads, [&](auto next) {
+        auto own = take();
+        for (int64_t i = next(); i >= 0; i = next()) {
+            const int64_t row = i * size, rows = std::min(size, n - row);
+            if (plan.sum_single)
+                tile<float>(source, row, rows, *own, static_cast<float*>(margins), leaves);
+            else
+                tile<double>(source, row, rows, *own, static_cast<double*>(margins), leaves);
         }
-    };
-    std::vector<std::thread> threads;
-    // Where the system refuses a thread, the ones that run do the work.
-    try {
-        for (int64_t i = 1; i < std::min(n_threads, n_tiles); ++i) threads.emplace_back(work);
-    } catch (const std::exception&) {
-    }
-    work();
-    for (std::thread& thread : threads) thread.join();
-    if (failure) std::rethrow_exception(failure);
+        give(std::move(own));
+    });
 }
-
-namespace {
-
-// Stored entries of rows row..row + n into one column for each used feature.
-template <typename T, typename Index, typename Start>
-void spread(const Source& source, const Kernels& kernels, double missing_value, double absent,
-            const std::vector<int32_t>& feature_at, int64_t n_used, const Index* indices,
-            const Start* indptr, int64_t row, int64_t n, int64_t stride, T* out) {
-    T empty = static_cast<T>(absent);
-    if (static_cast<double>(empty) == missing_value) empty = static_cast<T>(NAN);
-    for (int64_t f = 0; f < n_used; ++f) std::fill(out + f * stride, out + f * stride + n, empty);
-    T values[256];
-    for (int64_t r = 0; r < n; ++r)
-        for (int64_t at = indptr[row + r]; at < indptr[row + r + 1]; at += 256) {
-            const int64_t m = std::min<int64_t>(256, indptr[row + r + 1] - at);
-            kernels.load(source.entries, at, m, false, sizeof(T) == 4, missing_value, values);
-            for (int64_t i = 0; i < m; ++i) {
-                const int32_t place = feature_at[static_cast<size_t>(indices[at + i])];
-                if (place >= 0) out[place * stride + r] = values[i];
-            }
-        }
-}
-
-uint32_t label_at(const void* labels, int bytes, int64_t i) {
-    if (bytes == 1) return static_cast<const uint8_t*>(labels)[i];
-    if (bytes == 2) return static_cast<const uint16_t*>(labels)[i];
-    return static_cast<const uint32_t*>(labels)[i];
-}
-
-uint32_t leaf_of(uint32_t label, bool gray) {
-    if (!gray) return label;
-    for (int shift = 1; shift < 32; shift *= 2) label ^= label >> shift;
-    return label;
-}
-
-}  // namespace
 
 namespace {
 
@@ -282,76 +226,6 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
     }
 }
 
-// Whether the trees from i on can be added in one go: their labels are bytes, their values constants
-// that feed the same outputs.
-bool Engine::can_add_trees(int64_t i, int64_t last) const {
-    if (i + kAddTrees > last || plan.aggregate != Aggregate::sum || !plan.linear_start.empty())
-        return false;
-    for (int64_t t = i; t < i + kAddTrees; ++t)
-        if (plan.trees[t].label_bytes != 1 || plan.feeds[t] != plan.feeds[i]) return false;
-    return true;
-}
-
-template <typename Sum>
-void Engine::add_trees(int64_t i, int64_t block, int64_t m, int64_t rows, Workspace& own) const {
-    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
-    const Sum* all;
-    if constexpr (sizeof(Sum) == 4)
-        all = plan.values32.data();
-    else
-        all = plan.values64.data();
-    for (int64_t output = 0; output < width; ++output) {
-        const Sum* values[kAddTrees];
-        int64_t n_labels[kAddTrees];
-        for (int64_t t = 0; t < kAddTrees; ++t) {
-            const Tree& tree = plan.trees[i + t];
-            n_labels[t] = tree.n_labels;
-            values[t] = all + tree.values + output * n_labels[t];
-        }
-        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.feeds[i] : output) * rows + block;
-        if constexpr (sizeof(Sum) == 4)
-            plan.kernels->add_trees32(own.labels.as(), m, values, n_labels, sum);
-        else
-            plan.kernels->add_trees64(own.labels.as(), m, values, n_labels, sum);
-    }
-}
-
-// Leaves and sums of one tree over the m rows of one block, from its labels.
-template <typename Sum>
-void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t block, int64_t m,
-                          int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
-    const Tree& tree = plan.trees[i];
-    if (leaves)
-        for (int64_t r = 0; r < m; ++r)
-            leaves[(row + block + r) * plan.n_trees + i] =
-                static_cast<int32_t>(leaf_of(label_at(labels, tree.label_bytes, r), tree.gray));
-    if (!wants_margins) return;
-    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
-    for (int64_t output = 0; output < width; ++output) {
-        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.feeds[i] : output) * rows + block;
-        if (!plan.linear_start.empty()) {
-            for (int64_t r = 0; r < m; ++r) {
-                const int64_t leaf =
-                    plan.first_leaf(i) + leaf_of(label_at(labels, tree.label_bytes, r), tree.gray);
-                const double* x = own.z.as<double>() + block + r;
-                const double value =
-                    plan.linear_single
-                        ? linear_value<float>(plan, leaf, width, output, x, rows, feature_at_)
-                        : linear_value<double>(plan, leaf, width, output, x, rows, feature_at_);
-                include(plan.aggregate, static_cast<Sum>(value), sum[r]);
-            }
-            continue;
-        }
-        const int64_t at = tree.values + output * tree.n_labels;
-        if constexpr (sizeof(Sum) == 4)
-            plan.kernels->add32(labels, tree.label_bytes, m, plan.values32.data() + at, tree.n_labels,
-                                plan.aggregate, sum);
-        else
-            plan.kernels->add64(labels, tree.label_bytes, m, plan.values64.data() + at, tree.n_labels,
-                                plan.aggregate, sum);
-    }
-}
-
 template <typename Sum, typename Node>
 void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n,
                         int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
@@ -412,25 +286,6 @@ Coding Engine::coding_of(const Section& section) const {
             section.keys32.data(), plan.t, section.sorted.data(),
             plan.members.data(), plan.answers.data(), section.tables.data(),
             section.table_of.data(), plan.negative_fractions, plan.whole};
-}
-
-void Engine::spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
-                           void* out) const {
-    auto with = [&](const auto* indices, const auto* indptr) {
-        const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
-        if (plan.single)
-            spread(source, *plan.kernels, plan.missing_value, plan.absent, feature_at_, n_used,
-                   indices, indptr, row, n, stride, static_cast<float*>(out));
-        else
-            spread(source, *plan.kernels, plan.missing_value, plan.absent, feature_at_, n_used,
-                   indices, indptr, row, n, stride, static_cast<double*>(out));
-    };
-    if (source.indices32)
-        source.indptr32 ? with(source.indices32, source.indptr32)
-                        : with(source.indices32, source.indptr64);
-    else
-        source.indptr32 ? with(source.indices64, source.indptr32)
-                        : with(source.indices64, source.indptr64);
 }
 
 }  // namespace dm

@@ -3,39 +3,24 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
-#include <atomic>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <stdexcept>
-#include <thread>
 
+#include "arrays.hpp"
 #include "local_search.hpp"
 #include "out_of_bag.hpp"
+#include "require.hpp"
+#include "threads.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
 
-template <typename T, int N>
-using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <typename T, int N>
-using Array = nb::ndarray<nb::numpy, T, nb::ndim<N>>;
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
-
-template <typename T>
-Array<T, 1> give(std::vector<T>&& values) {
-    auto owner = std::make_unique<std::vector<T>>(std::move(values));
-    T* data = owner->data();
-    const size_t size = owner->size();
-    nb::capsule free(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Array<T, 1>(data, {size}, free);
-}
+using dm::Array;
+using dm::give;
+using dm::In;
+using dm::require;
 
 template <typename A>
 auto copied(const A& array) {
@@ -104,23 +89,9 @@ class Searches {
         require(moves.shape(0) == searches_.size(), "moves for each search");
         const std::vector<int64_t> n_moves = copied(moves);
         nb::gil_scoped_release release;
-        std::atomic<size_t> next{0};
-        std::exception_ptr failure;
-        std::mutex failing;
-        const auto work = [&] {
-            try {
-                for (size_t i; (i = next++) < searches_.size();) searches_[i]->advance(n_moves[i]);
-            } catch (...) {
-                const std::lock_guard<std::mutex> lock(failing);
-                failure = std::current_exception();
-            }
-        };
-        std::vector<std::thread> threads;
-        for (int64_t i = 1; i < n_threads && i < static_cast<int64_t>(searches_.size()); ++i)
-            threads.emplace_back(work);
-        work();
-        for (std::thread& thread : threads) thread.join();
-        if (failure) std::rethrow_exception(failure);
+        dm::share(static_cast<int64_t>(searches_.size()), n_threads, [&](auto next) {
+            for (int64_t i = next(); i >= 0; i = next()) searches_[i]->advance(n_moves[i]);
+        });
     }
 
     dm::LocalSearch& at(int64_t i) const {

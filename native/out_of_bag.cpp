@@ -1,11 +1,10 @@
 #include "out_of_bag.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
-#include <thread>
 
 #include "local_search.hpp"
+#include "threads.hpp"
 
 namespace dm {
 
@@ -111,20 +110,15 @@ OutOfBag out_of_bag(const Rows& rows, int64_t n_trees, int64_t least, int64_t n_
                     uint64_t seed, int64_t n_threads) {
     const size_t size = static_cast<size_t>(rows.m * rows.k);
     std::vector<OutOfBag> groups(kGroups);
-    std::atomic<int64_t> next{0};
-    const auto work = [&] {
-        for (int64_t group; (group = next++) < kGroups;) {
+    share(kGroups, n_threads, [&](auto next) {
+        for (int64_t group = next(); group >= 0; group = next()) {
             OutOfBag& own = groups[group];
             own.sum.assign(size, 0.0), own.count.assign(rows.m, 0);
             for (int64_t tree = group; tree < n_trees; tree += kGroups)
                 BaggedTree(rows, least, n_tried, seed + static_cast<uint64_t>(tree))
                     .add(own.sum.data(), own.count.data());
         }
-    };
-    std::vector<std::thread> threads;
-    for (int64_t i = 1; i < std::min(n_threads, kGroups); ++i) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
+    });
     OutOfBag& all = groups[0];
     for (int64_t group = 1; group < kGroups; ++group) {
         for (size_t i = 0; i < size; ++i) all.sum[i] += groups[group].sum[i];

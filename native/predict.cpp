@@ -7,7 +7,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "arrays.hpp"
 #include "engine.hpp"
+#include "require.hpp"
 #include "targets.hpp"
 
 namespace nb = nanobind;
@@ -15,12 +17,10 @@ using namespace nb::literals;
 
 namespace {
 
-template <typename T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using dm::require;
 
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
+template <typename T>
+using In = dm::In<T, 1>;
 
 // A buffer of a Python object, held as long as this lives.
 class View {

@@ -1,22 +1,17 @@
 #include "soft.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <new>
-#include <stdexcept>
-#include <thread>
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
+#include "require.hpp"
+#include "soft_workspace.hpp"
 #include "targets.hpp"
+#include "threads.hpp"
 
 namespace dm {
 namespace {
@@ -24,13 +19,7 @@ namespace {
 constexpr int64_t kBlockRowsLeast = 128;           // rows summed by themselves, at least
 constexpr int64_t kBlocksMost = 32;                // sums kept apart until the end, at most
 constexpr int64_t kPartialBytes = int64_t{1} << 28;  // and their memory
-constexpr int64_t kColumnsAtOnce = 16;    // read from each row
-constexpr int64_t kColumnsLaidOut = 512;  // of a tile, unless one tree reads more
 constexpr int64_t kWorkForThread = 1 << 16;  // rows times tests that outweigh starting a thread
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
 
 // Weights far from a row's path underflow; a flushed zero is as good and a hundred times faster
 // than a subnormal number.
@@ -44,60 +33,6 @@ private:
     unsigned before_;
 #endif
 };
-
-struct FreeDeleter {
-    void operator()(void* p) const { std::free(p); }
-};
-
-template <typename T>
-class Aligned {
-public:
-    explicit Aligned(int64_t n) {
-        const size_t bytes = (static_cast<size_t>(n) * sizeof(T) + 127) / 64 * 64;
-        data_.reset(std::aligned_alloc(64, bytes));
-        if (!data_) throw std::bad_alloc();
-        std::memset(data_.get(), 0, bytes);
-    }
-    T* get() const { return static_cast<T*>(data_.get()); }
-
-private:
-    std::unique_ptr<void, FreeDeleter> data_;
-};
-
-// Calls work(next), where next() gives each of 0..n - 1 once and then -1, on several threads.
-template <typename Work>
-void share(int64_t n, int64_t n_threads, const Work& work) {
-    std::atomic<int64_t> counter{0};
-    std::mutex guard;
-    std::exception_ptr failure;
-    auto run = [&] {
-        try {
-            [[maybe_unused]] FlushSubnormals flush;
-            work([&] {
-                const int64_t i = counter++;
-                return i < n ? i : int64_t{-1};
-            });
-        } catch (...) {
-            std::lock_guard<std::mutex> lock(guard);
-            failure = std::current_exception();
-        }
-    };
-    std::vector<std::thread> threads;
-    // Where the system refuses a thread, the ones that run do the work.
-    try {
-        for (int64_t i = 1; i < std::min(n_threads, n); ++i) threads.emplace_back(run);
-    } catch (const std::exception&) {
-    }
-    run();
-    for (std::thread& thread : threads) thread.join();
-    if (failure) std::rethrow_exception(failure);
-}
-
-// Beyond this a gate at its limit, times z - t, is no longer nothing.
-template <typename T>
-bool is_tame(T x) {
-    return std::fabs(x) <= (sizeof(T) == 4 ? T(1e15) : T(1e100));
-}
 
 // What all threads read: the tests' parameters judged, and values with the means below each test.
 template <typename T>
@@ -149,73 +84,6 @@ struct Prepared {
     }
 };
 
-// One thread's memory: a tile of rows, and the kernels' scratch.
-template <typename T>
-struct Workspace {
-    Aligned<T> z, out, G, dz;
-    std::vector<uint8_t> wild;
-    Aligned<char> scratch;
-
-    Workspace(const SoftPlan& plan, bool backward, bool with_dz)
-        : z(plan.most_used * kSoftTile),
-          out(backward ? 0 : plan.n_outputs * kSoftTile),
-          G(backward ? plan.n_outputs * kSoftTile : 0),
-          dz(with_dz ? plan.most_used * kSoftTile : 0),
-          wild(static_cast<size_t>(plan.most_used)),
-          scratch(soft_scratch_bytes(plan.most_tests, plan.width())) {}
-
-    // Lay out a group's columns of rows row..row + n, n <= kSoftTile.
-    SoftRows<T> lay(const SoftPlan& plan, const SoftGroup& group, const SoftCall<T>& call,
-                    int64_t row, int64_t n) {
-        const std::vector<int32_t>& used = group.used;
-        const int64_t n_used = static_cast<int64_t>(used.size());
-        for (int64_t c = 0; c < n_used; ++c)
-            std::fill(z.get() + c * kSoftTile + n, z.get() + (c + 1) * kSoftTile, T(0));
-        if (call.z_row == 1) {
-            for (int64_t c = 0; c < n_used; ++c) {
-                const T* from = call.z + row + used[c] * call.z_column;
-                std::copy(from, from + n, z.get() + c * kSoftTile);
-            }
-        } else {
-            // A few columns at a time, so that a row's cache line is read once.
-            for (int64_t c = 0; c < n_used; c += kColumnsAtOnce) {
-                const int64_t last = std::min(c + kColumnsAtOnce, n_used);
-                for (int64_t r = 0; r < n; ++r) {
-                    const T* from = call.z + (row + r) * call.z_row;
-                    for (int64_t i = c; i < last; ++i)
-                        z.get()[i * kSoftTile + r] = from[used[i] * call.z_column];
-                }
-            }
-        }
-        for (int64_t c = 0; c < n_used; ++c) {
-            int all_tame = 1;
-            for (int64_t r = 0; r < n; ++r) all_tame &= is_tame(z.get()[c * kSoftTile + r]);
-            wild[c] = !all_tame;
-        }
-        return {n, z.get(), wild.data(), out.get(), G.get(), nullptr};
-    }
-};
-
-// A group's gradients of z to where they belong.
-template <typename T>
-void add_dz(const SoftRows<T>& rows, const std::vector<int32_t>& used,
-            const SoftGradients<T>& gradients, T* dz) {
-    const int64_t n_used = static_cast<int64_t>(used.size());
-    if (gradients.dz_row == 1) {
-        for (int64_t c = 0; c < n_used; ++c) {
-            const T* from = rows.dz + c * kSoftTile;
-            T* to = dz + used[c] * gradients.dz_column;
-            for (int64_t r = 0; r < rows.n; ++r) to[r] += from[r];
-        }
-        return;
-    }
-    for (int64_t c = 0; c < n_used; c += kColumnsAtOnce)
-        for (int64_t r = 0; r < rows.n; ++r)
-            for (int64_t i = c; i < std::min(c + kColumnsAtOnce, n_used); ++i)
-                dz[r * gradients.dz_row + used[i] * gradients.dz_column] +=
-                    rows.dz[i * kSoftTile + r];
-}
-
 inline void forward_tree(const SoftKernels& k, const SoftTree<float>& tree,
                          const SoftRows<float>& rows, float skip, void* scratch) {
     k.forward32(tree, rows, skip, scratch);
@@ -242,91 +110,14 @@ int64_t threads_for(const SoftPlan& plan, int64_t m, int64_t n_threads) {
 
 }  // namespace
 
-SoftPlan::SoftPlan(const int32_t* given, const int64_t* starts, int64_t n, const int32_t* selection,
-                   const int8_t* answers, const int32_t* outputs, int64_t columns, int64_t k)
-    : n_columns(columns), n_outputs(k), narrow(n > 0 && outputs[0] >= 0),
-      test_start(starts, starts + n + 1), feeds(outputs, outputs + n), most_tests(0),
-      most_used(0) {
-    require(starts[0] == 0, "test_start does not begin at 0");
-    for (int64_t i = 0; i < n; ++i) {
-        require(starts[i] <= starts[i + 1], "test_start decreases");
-        require(narrow ? feeds[i] >= 0 && feeds[i] < k : feeds[i] == -1,
-                "feeds must name an output in every tree, or be -1 in every tree");
-        most_tests = std::max(most_tests, starts[i + 1] - starts[i]);
-    }
-    const int64_t J = n_tests();
-    require(3 * J + 1 < (int64_t{1} << 31), "more than 2**31 slots");
-    missing.assign(answers, answers + J);
-    for (int64_t j = 0; j < J; ++j) {
-        require(missing[j] == 1 || missing[j] == -1, "missing must be -1 or +1");
-        require(selection[j] >= 0 && selection[j] < columns, "selection names no column of z");
-    }
-    make_groups(selection);
-    children.resize(2 * J);
-    n_below.assign(J, 0);
-    for (int64_t i = 0; i < n; ++i) {
-        const int64_t first = starts[i], size = starts[i + 1] - first, leaf = first + i;
-        std::vector<bool> seen(static_cast<size_t>(2 * size + 1));
-        for (int64_t e = 2 * first; e < 2 * (first + size); ++e) {
-            const int64_t c = given[e];
-            const int64_t slot = c >= 0 ? c - first : size + ~c - leaf;
-            require(c >= 0 ? slot > e / 2 - first && slot < size : slot >= size && slot <= 2 * size,
-                    "children must come after their parent, in its own tree");
-            require(!seen[slot], "a node is the child of two tests");
-            seen[slot] = true;
-            children[e] = static_cast<int32_t>(slot);
-        }
-        // 2 n distinct children among 2 n nodes that are not the root: every node has a parent.
-        for (int64_t j = size - 1; j >= 0; --j)
-            for (int side = 0; side < 2; ++side) {
-                const int32_t c = children[2 * (first + j) + side];
-                n_below[first + j] += c < size ? n_below[first + c] : 1;
-            }
-    }
-}
-
-void SoftPlan::make_groups(const int32_t* selection) {
-    column.resize(n_tests());
-    std::vector<int64_t> group_of(static_cast<size_t>(n_columns), -1);  // the last to read it
-    int64_t n_used = 0;
-    for (int64_t i = 0; i < n_trees(); ++i) {
-        auto count = [&](int64_t group, bool keep) {
-            int64_t n_new = 0;
-            for (int64_t j = test_start[i]; j < test_start[i + 1]; ++j) {
-                n_new += group_of[selection[j]] != group;
-                if (keep) group_of[selection[j]] = group;
-            }
-            return n_new;
-        };
-        int64_t group = static_cast<int64_t>(groups.size()) - 1;
-        if (group < 0 || n_used + count(group, false) > kColumnsLaidOut) {
-            groups.push_back({i, i, {}});
-            ++group;
-            n_used = 0;
-        }
-        n_used += count(group, true);
-        groups.back().last = i + 1;
-    }
-    for (SoftGroup& group : groups) {
-        const int64_t first = test_start[group.first], last = test_start[group.last];
-        std::vector<int32_t>& used = group.used;
-        used.assign(selection + first, selection + last);
-        std::sort(used.begin(), used.end());
-        used.erase(std::unique(used.begin(), used.end()), used.end());
-        most_used = std::max(most_used, static_cast<int64_t>(used.size()));
-        for (int64_t j = first; j < last; ++j)
-            column[j] = static_cast<int32_t>(
-                std::lower_bound(used.begin(), used.end(), selection[j]) - used.begin());
-    }
-}
-
 template <typename T>
 void soft_forward(const SoftPlan& plan, const SoftCall<T>& call, T* out) {
     const Prepared<T> prepared(plan, call);
     const int64_t k = plan.n_outputs;
     const int64_t n_tiles = (call.m + kSoftTile - 1) / kSoftTile;
     share(n_tiles, threads_for(plan, call.m, call.n_threads), [&](auto next) {
-        Workspace<T> own(plan, false, false);
+        [[maybe_unused]] FlushSubnormals flush;
+        SoftWorkspace<T> own(plan, false, false);
         for (int64_t i = next(); i >= 0; i = next()) {
             const int64_t row = i * kSoftTile, n = std::min(kSoftTile, call.m - row);
             T* sums = own.out.get();
@@ -361,7 +152,8 @@ void soft_backward(const SoftPlan& plan, const SoftCall<T>& call, const T* G,
     const Aligned<T> partials(n_blocks * partial);
 
     share(n_blocks, threads_for(plan, call.m, call.n_threads), [&](auto next) {
-        Workspace<T> own(plan, true, gradients.dz != nullptr);
+        [[maybe_unused]] FlushSubnormals flush;
+        SoftWorkspace<T> own(plan, true, gradients.dz != nullptr);
         for (int64_t b = next(); b >= 0; b = next()) {
             T* sums = partials.get() + b * partial;
             const int64_t end = std::min((b + 1) * size, call.m);

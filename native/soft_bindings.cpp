@@ -5,8 +5,9 @@
 #include <nanobind/stl/string.h>
 
 #include <optional>
-#include <stdexcept>
 
+#include "arrays.hpp"
+#include "require.hpp"
 #include "soft.hpp"
 
 namespace nb = nanobind;
@@ -14,18 +15,13 @@ using namespace nb::literals;
 
 namespace {
 
-template <typename T, int N>
-using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <typename T, int N>
-using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using dm::In;
+using dm::Out;
+using dm::require;
 
 // (m, n) in any strides.
 template <typename T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
 
 const dm::SoftKernels* kernels_of(const std::string& target) {
     const dm::SoftKernels* found = dm::find_soft_kernels(target);

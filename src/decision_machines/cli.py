@@ -19,6 +19,7 @@ from rich.text import Text
 from .commands.bench import bench
 from .commands.diff import diff
 from .commands.explore import explore
+from .commands.options import AsJson, Trust
 from .commands.predict import predict
 from .commands.train import train
 from .commands.tune import tune
@@ -33,10 +34,6 @@ app = typer.Typer(
 console = Console()
 
 Model = Annotated[Path, typer.Argument(help="A model file of any supported library.")]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
 @app.command()

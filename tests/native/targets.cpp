@@ -1,10 +1,11 @@
 // Every kernel on every target of this processor against a plain descent, without Python: for
 // compilers and processors that the Python tests do not reach.
 //
-//     c++ -std=c++17 -O2 ... tests/native/targets.cpp native/*.cpp && ./a.out      (see targets.sh)
+//     make native-targets      (see targets.sh)
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -13,34 +14,54 @@
 
 namespace {
 
-constexpr int64_t kFeatures = 7;
 const double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// What tests weigh: one column each, some columns, or all of them.
+enum class Weights { one, some, all };
+
+struct Shape {
+    std::vector<int> sizes;  // leaves of each tree
+    int64_t n_features = 7;
+    Weights weights = Weights::one;
+    bool has_rules = true;  // NaN read as 0, and 0 as NaN, in two columns
+};
 
 // A machine of random trees, with the arrays that dm::Machine points to.
 struct Random {
+    const int64_t n_features;
     std::vector<int32_t> feature, selection, children, feeds;
     std::vector<uint8_t> rule;
     std::vector<double> t, base{0.5}, V;
     std::vector<float> V32;
     std::vector<int8_t> missing;
-    std::vector<int64_t> test_start{0}, set_start{0};
+    std::vector<int64_t> test_start{0}, set_start{0}, weight_start{0};
+    std::vector<int32_t> weight_column;
+    std::vector<float> weight32;
+    std::vector<double> weight64;
     dm::Machine machine{};
 
-    Random(const std::vector<int>& sizes, bool single, bool sum_single, std::mt19937& random) {
-        for (int32_t f = 0; f < kFeatures; ++f) feature.push_back(f);
-        rule.assign(kFeatures, 0);
-        rule[1] = 1;
-        rule[2] = 2;
+    Random(const Shape& shape, bool single, bool sum_single, std::mt19937& random)
+        : n_features(shape.n_features) {
+        for (int32_t f = 0; f < n_features; ++f) feature.push_back(f);
+        rule.assign(n_features, 0);
+        if (shape.has_rules) rule[1] = 1, rule[2] = 2;
         std::normal_distribution<double> normal;
-        for (const int n_leaves : sizes) {
+        for (const int n_leaves : shape.sizes) {
             const int32_t begin = static_cast<int32_t>(t.size());
             int32_t leaf = static_cast<int32_t>(begin + feeds.size());
             grow(n_leaves, leaf, random);
             for (size_t j = begin; j < children.size() / 2; ++j) {
-                selection.push_back(static_cast<int32_t>(random() % kFeatures));
+                selection.push_back(static_cast<int32_t>(random() % n_features));
                 const double threshold = random() % 5 ? normal(random) : std::round(normal(random));
                 t.push_back(single ? static_cast<double>(static_cast<float>(threshold)) : threshold);
                 missing.push_back(random() % 2 ? 1 : -1);
+                for (int32_t c = 0; c < n_features; ++c) {
+                    if (shape.weights == Weights::some && random() % 3) continue;
+                    weight_column.push_back(c);
+                    weight64.push_back(normal(random));
+                    weight32.push_back(static_cast<float>(weight64.back()));
+                }
+                weight_start.push_back(static_cast<int64_t>(weight_column.size()));
             }
             feeds.push_back(0);
             test_start.push_back(static_cast<int64_t>(t.size()));
@@ -49,7 +70,7 @@ struct Random {
             V.push_back(normal(random));
             V32.push_back(static_cast<float>(V.back()));
         }
-        machine.n_features = machine.n_columns = kFeatures;
+        machine.n_features = machine.n_columns = n_features;
         machine.n_tests = static_cast<int64_t>(t.size());
         machine.n_trees = static_cast<int64_t>(feeds.size());
         machine.n_outputs = 1;
@@ -70,6 +91,11 @@ struct Random {
         machine.base = base.data();
         machine.base_first = true;
         machine.divisor = machine.scale = 1;
+        if (shape.weights == Weights::one) return;
+        machine.selection = nullptr;
+        machine.weight_start = weight_start.data();
+        machine.weight_column = weight_column.data();
+        machine.weight = single ? static_cast<const void*>(weight32.data()) : weight64.data();
     }
 
     // Tests in preorder, leaves from left to right; the root's number, or ~leaf.
@@ -84,78 +110,116 @@ struct Random {
         return static_cast<int32_t>(test);
     }
 
+    double z_of(int64_t c, double x) const {
+        if (rule[c] == 1 && x != x) return 0;
+        if (rule[c] == 2 && std::fabs(x) <= static_cast<double>(1e-35f)) return kNan;
+        return x;
+    }
+
+    // The weighted sum of test j, its terms added one after the other in the columns' own type.
+    template <typename T>
+    T sum_of(int64_t j, const double* x) const {
+        T sum = 0;
+        for (int64_t i = weight_start[j]; i < weight_start[j + 1]; ++i)
+            sum += static_cast<T>(z_of(weight_column[i], x[weight_column[i]])) *
+                   static_cast<const T*>(machine.weight)[i];
+        return sum;
+    }
+
     int64_t exit_leaf(int64_t tree, const double* x) const {
         int32_t at = test_start[tree] == test_start[tree + 1]
                          ? ~static_cast<int32_t>(test_start[tree] + tree)
                          : static_cast<int32_t>(test_start[tree]);
         while (at >= 0) {
-            double z = x[selection[at]];
-            if (rule[selection[at]] == 1 && z != z) z = 0;
-            if (rule[selection[at]] == 2 && std::fabs(z) <= static_cast<double>(1e-35f)) z = kNan;
-            const bool left = z == z ? z <= t[at] : missing[at] < 0;
+            const double q = !machine.weight_start ? z_of(selection[at], x[selection[at]])
+                             : machine.single      ? sum_of<float>(at, x)
+                                                   : sum_of<double>(at, x);
+            const bool left = q == q ? q <= t[at] : missing[at] < 0;
             at = children[2 * at + (left ? 0 : 1)];
         }
         return ~at - (test_start[tree] + tree);
     }
 };
 
+// What was tried, beyond right and wrong answers.
+struct Tally {
+    int machines = 0, wrong = 0, packs = 0, oblique = 0;
+};
+
 template <typename X, typename Sum>
-int check(const Random& own, const std::vector<X>& rows, dm::Dtype dtype) {
+int count_wrong(const Random& own, const dm::Engine& engine, const std::vector<X>& rows,
+                dm::Dtype dtype, int64_t n) {
+    dm::Source source;
+    source.n_rows = n;
+    source.is_array = true;
+    source.first = {reinterpret_cast<const char*>(rows.data()),
+                    own.n_features * static_cast<int64_t>(sizeof(X)), dtype};
+    source.next = sizeof(X);
+    std::vector<Sum> margins(n);
+    std::vector<int32_t> leaves(n * own.machine.n_trees);
+    engine.margin(source, 1, margins.data());
+    engine.apply(source, 1, leaves.data());
     int wrong = 0;
+    std::vector<double> x(own.n_features);
+    for (int64_t r = 0; r < n; ++r) {
+        for (int64_t f = 0; f < own.n_features; ++f) {
+            const X given = rows[r * own.n_features + f];
+            x[f] = own.machine.single ? static_cast<float>(given) : given;
+        }
+        Sum sum = static_cast<Sum>(own.base[0]);
+        for (int64_t tree = 0; tree < own.machine.n_trees; ++tree) {
+            const int64_t leaf = own.exit_leaf(tree, x.data());
+            wrong += leaves[r * own.machine.n_trees + tree] != leaf;
+            sum += static_cast<const Sum*>(own.machine.V)[own.test_start[tree] + tree + leaf];
+        }
+        wrong += std::memcmp(&sum, &margins[r], sizeof sum) != 0;
+    }
+    return wrong;
+}
+
+template <typename X, typename Sum>
+void check(const Random& own, const std::vector<X>& rows, dm::Dtype dtype, Tally& tally) {
+    const int64_t n_rows = static_cast<int64_t>(rows.size()) / own.n_features;
     for (const dm::Kernels* kernels : dm::available_targets())
-        for (int force = 0; force <= 4; ++force) {
+        for (int force = 0; force <= (own.machine.weight_start ? 0 : 4); ++force) {
             const dm::Engine engine(dm::compile(own.machine, kernels, force));
-            for (const int64_t n : {int64_t{1}, int64_t{30}, int64_t(rows.size()) / kFeatures}) {
+            tally.packs += engine.plan.row.is_made;
+            tally.oblique += engine.plan.oblique.is_made;
+            for (const int64_t n : {int64_t{1}, int64_t{30}, n_rows}) {
                 if (n < dm::kFewRows && !engine.plan.has_nodes()) continue;
-                dm::Source source;
-                source.n_rows = n;
-                source.is_array = true;
-                source.first = {reinterpret_cast<const char*>(rows.data()),
-                                kFeatures * static_cast<int64_t>(sizeof(X)), dtype};
-                source.next = sizeof(X);
-                std::vector<Sum> margins(n);
-                std::vector<int32_t> leaves(n * own.machine.n_trees);
-                engine.margin(source, 1, margins.data());
-                engine.apply(source, 1, leaves.data());
-                int own_wrong = 0;
-                for (int64_t r = 0; r < n; ++r) {
-                    double x[kFeatures];
-                    for (int64_t f = 0; f < kFeatures; ++f)
-                        x[f] = own.machine.single ? static_cast<float>(rows[r * kFeatures + f])
-                                                  : rows[r * kFeatures + f];
-                    Sum sum = static_cast<Sum>(own.base[0]);
-                    for (int64_t tree = 0; tree < own.machine.n_trees; ++tree) {
-                        const int64_t leaf = own.exit_leaf(tree, x);
-                        own_wrong += leaves[r * own.machine.n_trees + tree] != leaf;
-                        sum += static_cast<const Sum*>(own.machine.V)[own.test_start[tree] + tree + leaf];
-                    }
-                    own_wrong += std::memcmp(&sum, &margins[r], sizeof sum) != 0;
-                }
-                if (own_wrong)
+                const int wrong = count_wrong<X, Sum>(own, engine, rows, dtype, n);
+                if (wrong)
                     std::printf("%s, kernel %d, %d rows: %d wrong\n", kernels->name, force,
-                                static_cast<int>(n), own_wrong);
-                wrong += own_wrong;
+                                static_cast<int>(n), wrong);
+                tally.wrong += wrong;
             }
         }
-    return wrong;
 }
 
 }  // namespace
 
 int main() {
     std::mt19937 random(1);
-    const std::vector<std::vector<int>> shapes = {
-        {1}, {2, 1, 3}, {64, 31, 16, 5, 64}, {64, 64, 64, 64, 64, 64, 64, 64, 64}, {300, 20}, {2000, 700, 64}};
-    int wrong = 0, machines = 0;
-    for (const auto& sizes : shapes)
+    const std::vector<int> full(9, 64), many(40, 64), mixed{64, 31, 16, 5, 64};
+    std::vector<Shape> shapes = {{{1}}, {{2, 1, 3}}, {mixed}, {full}, {{300, 20}}, {{2000, 700, 64}}};
+    shapes.push_back({many});  // more than 255 thresholds in a column: packs of two planes for it
+    for (const Weights weights : {Weights::some, Weights::all})
+        for (const bool has_rules : {false, true})
+            for (const int64_t n_features : {int64_t{7}, int64_t{37}})  // less and more than a register
+                for (const std::vector<int>& sizes : {std::vector<int>{1}, {2, 1, 3}, {300, 20}})
+                    shapes.push_back({sizes, n_features, weights, has_rules});
+    Tally tally;
+    for (const Shape& shape : shapes)
         for (const bool single : {false, true})
             for (const bool sum_single : {false, true}) {
-                const Random own(sizes, single, sum_single, random);
+                const Random own(shape, single, sum_single, random);
+                // Beside other features an oblique test is NaN if one of them is: fewer oddities.
+                const unsigned odd = shape.weights == Weights::one ? 20 : 200;
                 std::normal_distribution<double> normal;
                 std::vector<float> floats;
                 std::vector<double> doubles;
-                for (int64_t i = 0; i < 1100 * kFeatures; ++i) {
-                    const unsigned kind = random() % 20;
+                for (int64_t i = 0; i < 1100 * shape.n_features; ++i) {
+                    const unsigned kind = random() % odd;
                     double x = normal(random);
                     if (kind == 0) x = kNan;
                     if (kind == 1) x = INFINITY;
@@ -165,16 +229,21 @@ int main() {
                     doubles.push_back(x);
                     floats.push_back(static_cast<float>(x));
                 }
-                if (sum_single)
-                    wrong += check<float, float>(own, floats, dm::Dtype::f32) +
-                             check<double, float>(own, doubles, dm::Dtype::f64);
-                else
-                    wrong += check<float, double>(own, floats, dm::Dtype::f32) +
-                             check<double, double>(own, doubles, dm::Dtype::f64);
-                ++machines;
+                if (sum_single) {
+                    check<float, float>(own, floats, dm::Dtype::f32, tally);
+                    check<double, float>(own, doubles, dm::Dtype::f64, tally);
+                } else {
+                    check<float, double>(own, floats, dm::Dtype::f32, tally);
+                    check<double, double>(own, doubles, dm::Dtype::f64, tally);
+                }
+                ++tally.machines;
             }
-    std::printf("%d machines on", machines);
-    for (const dm::Kernels* kernels : dm::available_targets()) std::printf(" %s", kernels->name);
-    std::printf(": %d wrong\n", wrong);
-    return wrong != 0;
+    bool can_pack = false;
+    std::printf("%d machines on", tally.machines);
+    for (const dm::Kernels* kernels : dm::available_targets()) {
+        std::printf(" %s", kernels->name);
+        can_pack |= kernels->packs != nullptr;
+    }
+    std::printf(", %d plans oblique, %d of packs: %d wrong\n", tally.oblique, tally.packs, tally.wrong);
+    return tally.wrong != 0 || tally.oblique == 0 || (can_pack && tally.packs == 0);
 }

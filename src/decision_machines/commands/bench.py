@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .options import AsJson, Trust
+
 
 def bench(
     model: Annotated[Path, typer.Argument(help="A model file of any supported library.")],
@@ -28,10 +30,8 @@ def bench(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.0, help="How long each call is tried.")
     ] = 1.0,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    trust: Trust = False,
+    as_json: AsJson = False,
 ) -> None:
     """Time `predict` of the model's own library and ours, on this machine, in one run.
 

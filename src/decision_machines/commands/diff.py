@@ -10,14 +10,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from .options import AsJson, Trust
+
 
 def diff(
     a: Annotated[Path, typer.Argument(help="A model file of any supported library.")],
     b: Annotated[Path, typer.Argument(help="The model file to compare it with, of any library.")],
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    trust: Trust = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare two models: trees, thresholds, values, outputs, and an input that they part on.
 

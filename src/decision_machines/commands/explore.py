@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .options import AsJson, Trust
+
 
 def explore(
     model: Annotated[Path, typer.Argument(help="A model file of any supported library.")],
@@ -28,10 +30,8 @@ def explore(
         int, typer.Option("--max-rows", min=1, help="Rows of --data kept in the page.")
     ] = 1000,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    trust: Trust = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write one page in which a model can be explored: no server, no network, any browser.
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from .options import AsJson, Quiet, Trust
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -105,11 +107,9 @@ def predict(
             "with it.",
         ),
     ] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    trust: Trust = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score data of any size: batch by batch, in memory that does not grow with it.
 

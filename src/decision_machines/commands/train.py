@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import InputError, MissingLibraryError
+from .options import AsJson, Quiet
 
 MOST_RULES = 16
 """Leaves up to which a tree is printed as rules."""
@@ -79,8 +80,8 @@ def train(
     n_threads: Annotated[
         int | None, typer.Option("--n-threads", min=1, help="By default all processors.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Learn a tree from a file, score it on rows kept apart, and show it.
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import InputError, MissingLibraryError
+from .options import AsJson, Quiet, Trust
 
 
 def tune(
@@ -74,11 +75,9 @@ def tune(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")
     ] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    trust: Trust = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fine-tune a model's thresholds and values end to end, and write it hard again.
 

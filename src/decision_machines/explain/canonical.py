@@ -136,14 +136,10 @@ class Canonical:
 def column_keys(columns: Columns) -> list[tuple]:
     """What makes each column itself: its feature, its rule and, where it has one, its set."""
     keys: list[tuple] = []
-    which = 0
-    for feature, rule in zip(columns.feature.tolist(), columns.rule.tolist(), strict=True):
-        key: tuple = (feature, rule)
-        if rule == Rule.MEMBER:
-            assert columns.sets is not None
-            span = slice(*columns.sets.start[which : which + 2].tolist())
-            outside = int(columns.sets.outside[which])
-            members, answers = columns.sets.members[span], columns.sets.answer[span]
+    for c in range(len(columns)):
+        key: tuple = (int(columns.feature[c]), int(columns.rule[c]))
+        if key[1] == Rule.MEMBER:
+            members, answers, outside = columns.members(c)
             # A member that is answered like the others is none.
             is_told_apart = answers != outside
             key += (
@@ -151,7 +147,6 @@ def column_keys(columns: Columns) -> list[tuple]:
                 tuple(answers[is_told_apart].tolist()),
                 outside,
             )
-            which += 1
         keys.append(key)
     return keys
 

@@ -203,9 +203,7 @@ def _ends(machine: DecisionMachine, tests: np.ndarray) -> np.ndarray:
 def _category_ends(columns: Columns, column: int) -> np.ndarray:
     """Ends that set every member of a column's set apart from its neighbours."""
     assert columns.sets is not None
-    which = int(np.count_nonzero(columns.rule[:column] == Rule.MEMBER))
-    span = slice(*columns.sets.start[which : which + 2].tolist())
-    members = [k for k in columns.sets.members[span].tolist() if k < 2**31]
+    members = [k for k in columns.members(column)[0].tolist() if k < 2**31]
     edges = [_below(columns.dtype, 0), _below(columns.dtype, 2**31)]
     if columns.sets.negative_fractions:
         edges.append(columns.dtype.type(-1))
@@ -229,13 +227,12 @@ def _one_column(columns: Columns, column: int) -> Columns:
     sets = None
     if columns.rule[column] == Rule.MEMBER:
         assert columns.sets is not None
-        which = int(np.count_nonzero(columns.rule[:column] == Rule.MEMBER))
-        span = slice(*columns.sets.start[which : which + 2].tolist())
+        members, answers, outside = columns.members(column)
         sets = CategorySets(
-            np.array([0, span.stop - span.start]),
-            columns.sets.members[span],
-            columns.sets.answer[span],
-            columns.sets.outside[which : which + 1],
+            np.array([0, len(members)]),
+            members,
+            answers,
+            np.array([outside]),
             columns.sets.negative_fractions,
             columns.sets.whole,
         )

@@ -97,16 +97,13 @@ def _interval(machine: DecisionMachine, asked: list[tuple[int, int]]) -> Conditi
 def _member(machine: DecisionMachine, asked: list[tuple[int, int]]) -> Condition:
     """Tests on categories of one feature: the categories that pass them all."""
     columns = machine.columns
-    sets = columns.sets
-    assert sets is not None
     codes: set[int] = set()
     parts = []
     for j, side in asked:
-        which = int(np.count_nonzero(columns.rule[: machine.selection[j]] == Rule.MEMBER))
-        span = slice(*sets.start[which : which + 2].tolist())
-        answers = dict(zip(sets.members[span].tolist(), sets.answer[span].tolist(), strict=True))
+        members, answer, outside = columns.members(int(machine.selection[j]))
+        answers = dict(zip(members.tolist(), answer.tolist(), strict=True))
         codes |= set(answers)
-        parts.append((j, side, answers, int(sets.outside[which])))
+        parts.append((j, side, answers, outside))
 
     def passes(code: int | None) -> bool:
         for j, side, answers, outside in parts:

@@ -234,6 +234,13 @@ class Columns(Part):
         feature = int(self.feature[column])
         return self.names[feature] if self.names is not None else f"x[{feature}]"
 
+    def members(self, column: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"], int]:
+        """A member column's categories, the answer to each, and the answer to any other."""
+        assert self.sets is not None
+        which = int(np.count_nonzero(self.rule[:column] == Rule.MEMBER))
+        span = slice(*self.sets.start[which : which + 2].tolist())
+        return self.sets.members[span], self.sets.answer[span], int(self.sets.outside[which])
+
     def read(self, X: Num[Any, "m n_features"]) -> Num[Any, "m n"]:
         """The columns z of rows X, on NumPy arrays or torch tensors alike."""
         xp = namespace(X)

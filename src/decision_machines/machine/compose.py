@@ -184,17 +184,10 @@ def _join_columns(machines: list[DecisionMachine]) -> tuple[Columns, list[np.nda
 def _keys(columns: Columns) -> list[tuple]:
     """What makes each column itself: feature, rule and, for a member column, its set."""
     keys: list[tuple] = []
-    n_member = 0
-    for feature, rule in zip(columns.feature.tolist(), columns.rule.tolist(), strict=True):
-        key: tuple = (feature, rule)
-        if rule == Rule.MEMBER:
-            assert columns.sets is not None
-            span = slice(*columns.sets.start[n_member : n_member + 2].tolist())
-            key += (
-                tuple(columns.sets.members[span].tolist()),
-                tuple(columns.sets.answer[span].tolist()),
-                int(columns.sets.outside[n_member]),
-            )
-            n_member += 1
+    for c in range(len(columns)):
+        key: tuple = (int(columns.feature[c]), int(columns.rule[c]))
+        if key[1] == Rule.MEMBER:
+            members, answers, outside = columns.members(c)
+            key += (tuple(members.tolist()), tuple(answers.tolist()), outside)
         keys.append(key)
     return keys

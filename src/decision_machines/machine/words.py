@@ -37,15 +37,10 @@ def words_of_test(machine: DecisionMachine, test: int) -> str:
 
 def words_of_categories(columns: Columns, column: int, *, is_left: bool) -> str:
     """The categories for which a member column is 0 (left of its test) or 1 (right)."""
-    sets = columns.sets
-    assert sets is not None
-    which = int(np.count_nonzero(columns.rule[:column] == Rule.MEMBER))
-    span = slice(int(sets.start[which]), int(sets.start[which + 1]))
+    members, answers, others = columns.members(column)
     asked = -1 if is_left else 1
-    outside = int(sets.outside[which]) == asked
-    members = sets.members[span][
-        (sets.answer[span] != asked) if outside else (sets.answer[span] == asked)
-    ]
+    outside = others == asked
+    members = members[(answers != asked) if outside else (answers == asked)]
     labels = columns.categories.get(int(columns.feature[column]))
     shown = [_label(labels, int(k)) for k in members[:MOST_LABELS]]
     more = f", … {len(members)} in all" if len(members) > MOST_LABELS else ""

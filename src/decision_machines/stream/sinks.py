@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import InputError
+from ..write.atomic import sync_folder
 from .answers import arrow
 
 if TYPE_CHECKING:
@@ -26,32 +27,44 @@ def sink(path: str, schema: Any, kind: str) -> Iterator[Callable[[Any], None]]:
     Until then it has a hidden name that ends in `.unfinished`. Whatever goes wrong, what stood at
     `path` stays as it was.
     """
+    with writing(path), _unfinished(path) as file:
+        writer = WRITERS[kind](arrow().PythonFile(file, "w"), schema)
+        try:
+            gather = _Gather(writer)
+            yield gather.take
+            gather.pour()
+            writer.close()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                writer.close()
+            raise
+    sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+@contextlib.contextmanager
+def _unfinished(path: str) -> Iterator[BinaryIO]:
+    """A new file under a hidden name, which becomes `path` where all goes well."""
     folder, name = os.path.split(os.path.abspath(path))
-    unfinished = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{UNFINISHED}")
-    try:
-        with writing(path):
-            os.makedirs(folder, exist_ok=True)
-            _sweep(folder, name)
+    os.makedirs(folder, exist_ok=True)
+    _sweep(folder, name)
+    while True:
+        hidden = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{UNFINISHED}")
+        try:
             # Unbuffered: closing after a failed write must have nothing left to fail on.
-            with open(unfinished, "xb", buffering=0) as file:
-                _hold(file.fileno())
-                writer = WRITERS[kind](arrow().PythonFile(file, "w"), schema)
-                try:
-                    gather = _Gather(writer)
-                    yield gather.take
-                    gather.pour()
-                    writer.close()
-                except BaseException:
-                    with contextlib.suppress(Exception):
-                        writer.close()
-                    raise
+            with open(hidden, "xb", buffering=0) as file:
+                if _is_swept(file.fileno()):
+                    continue
+                yield file
                 os.fsync(file.fileno())
-            os.replace(unfinished, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(unfinished)
-        raise
-    _sync_folder(folder)
+                if os.name != "nt":
+                    os.replace(hidden, path)  # while it is held: closed, it could be swept away
+            if os.name == "nt":
+                os.replace(hidden, path)  # no open file can be renamed, and none is swept away
+            return
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.remove(hidden)
+            raise
 
 
 @contextlib.contextmanager
@@ -111,17 +124,24 @@ def _arrow(file: Any, schema: Any) -> Any:
 WRITERS: dict[str, Callable[[Any, Any], Any]] = {"parquet": _parquet, "csv": _csv, "arrow": _arrow}
 
 
-def _hold(descriptor: int) -> bool:
-    """Mark a file as being written, until it is closed; False where another has marked it."""
+def _hold(descriptor: int) -> None:
+    """Mark a file as being written, until it is closed; BlockingIOError where another has it."""
     try:
         import fcntl
-    except ImportError:
-        return False
+    except ImportError as error:
+        raise OSError("files cannot be marked on this system") from error
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_swept(descriptor: int) -> bool:
+    """Hold a file that was just created, unless a sweep that came in between has it."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _hold(descriptor)
+    except BlockingIOError:
+        return True
     except OSError:
-        return False
-    return True
+        return False  # where no file can be held, none is swept away
+    return os.fstat(descriptor).st_nlink == 0
 
 
 def _sweep(folder: str, name: str) -> None:
@@ -130,15 +150,5 @@ def _sweep(folder: str, name: str) -> None:
         if left.startswith(f".{name}.") and left.endswith(UNFINISHED):
             path = os.path.join(folder, left)
             with contextlib.suppress(OSError), open(path, "rb") as file:
-                if _hold(file.fileno()):
-                    os.remove(path)
-
-
-def _sync_folder(folder: str) -> None:
-    """Have the new name on disk too, where the system lets folders be opened."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+                _hold(file.fileno())
+                os.remove(path)

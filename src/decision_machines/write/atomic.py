@@ -40,7 +40,7 @@ def write_atomically(path: str | os.PathLike, parts: Iterable[bytes | memoryview
     except BaseException:
         _remove(part)
         raise
-    _sync_folder(folder)
+    sync_folder(folder)
 
 
 def _write(path: str, parts: Iterable[bytes | memoryview]) -> None:
@@ -57,7 +57,7 @@ def _remove(path: str) -> None:
         os.remove(path)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
     """Have the new name on disk too, where the system lets folders be opened."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
