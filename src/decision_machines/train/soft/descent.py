@@ -99,21 +99,19 @@ class SoftTrees:
         *,
         n_steps: int,
         seed: int,
-        sharper: float | None = None,
+        is_going_on: bool = False,
         watch: Watch | None = None,
     ) -> None:
         """Least log-loss, or squared error, over the rows; classes are one-hot in `target`.
 
-        With `sharper`, trees that are trained already go on, slowly, from as steep as they are to
-        so many times as steep.
+        With `is_going_on`, trees that are trained already go on, slowly and as steep as they are.
         """
         learned = self.recipes
-        if sharper is not None:
+        if is_going_on:
             self.recipes = [
-                replace(recipe, lr=GOING_ON * recipe.lr, slopes=(beta, beta * sharper))
-                for recipe, beta in zip(learned, self.beta.tolist(), strict=True)
+                replace(recipe, lr=GOING_ON * recipe.lr, slopes=(recipe.slopes[1],) * 2)
+                for recipe in learned
             ]
-            self.beta = self.beta * sharper
         try:
             if self.is_classifier:
                 train_classes(

@@ -1,8 +1,7 @@
-"""The search for a soft tree: all recipes, more trees of the best, and all rows in the end.
+"""The search for a soft tree: recipes, more trees of the best, a teacher, all rows in the end.
 
 Everything is judged by rows that were not trained on, soft and hard answers alike. Where no such
 rows were given and some were held out, the best tree goes on learning from all rows in the end.
-A hard tree may gain by its tests growing much steeper before the softness is taken away.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from ...machine import DecisionMachine
     from .descent import SoftTrees
 
-SHARPER = 4.0
-"""How many times as steep the tests of a sharpened tree become."""
+N_BEST = 2
+"""Recipes that are trained longer, taking turns."""
 
 Scaled = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Features, targets (m, k) and weights in training's units."""
@@ -39,7 +38,6 @@ class SoftSearch:
 
         self.n_classes, self.depth, self.seed = n_classes, depth, seed
         self.kept: list[tuple[float, SoftTrees]] = []
-        self.hard: SoftTrees | None = None
         self.finish = "refitted"
         self.scores: dict[str, float] = {}
         if n_classes is not None and (
@@ -107,21 +105,18 @@ class SoftSearch:
         with Watch("soft tree", total=self.effort.total, show=show) as watch:
             self._learn(rows, held, watch)
             best = min(self.kept, key=lambda pair: pair[0])[1]
-            is_sharper = self._try_sharper(best, rows, held, watch)
+            self._choose_finish(best, rows, held)
             if self.is_held_out:
-                rows = self._scaled(self.given)
+                every = self._scaled(self.given)
                 best = best.keep(0)
-                self._train(best, rows, self.effort.last_steps, 2, watch, sharper=1.0)
+                self._train(best, every, self.effort.last_steps, 2, watch, is_going_on=True)
                 self.kept.append((-np.inf, best))
-            if is_sharper:
-                self.hard = best.keep(0)
-                self._train(self.hard, rows, self.effort.last_steps, 4, watch, sharper=SHARPER)
+                rows = every
         if not self.kept:
             self.kept.append((np.inf, self._trained(rows, self.effort.recipes[:1], 0, 0, None)))
         trees = min(self.kept, key=lambda pair: pair[0])[1]
         report = {
             "chosen": trees.recipes[0].name,
-            "hard tree": "sharpened" if self.hard is not None else "the same",
             "leaves of the hard tree": self.finish,
             "validation losses": self.scores,
             "rows": len(self.train[0]),
@@ -133,43 +128,63 @@ class SoftSearch:
         soft = self._machine(trees, rows, "as learned").soften(
             "soft_tree", slope=float(trees.beta[0]), learn=("S", "t", "slope", "V")
         )
-        hard = self._machine(trees if self.hard is None else self.hard, rows, self.finish)
+        hard = self._machine(trees, rows, self.finish)
         return Fit(hard, soft, report, watch.history)
 
     def _learn(self, rows: Scaled, held: Scaled, watch: Watch) -> None:
-        """All recipes briefly, then several trees of each of the best, longer."""
+        """All recipes briefly, more trees of the best longer, and trees taught by those."""
         effort = self.effort
         first = self._trained(rows, effort.recipes, effort.first_steps, 0, watch)
-        losses = self._losses(first, rows, held)
-        self.scores |= dict(zip((r.name for r in effort.recipes), losses.tolist(), strict=True))
-        self._keep(first, losses)
-        best = [effort.recipes[i] for i in np.argsort(losses, kind="stable")[: effort.n_best]]
-        recipes = [recipe for recipe in best for _ in range(effort.n_second)]
+        losses = self._keep(first, "", rows, held)
+        best = [effort.recipes[i] for i in np.argsort(losses, kind="stable")[:N_BEST]]
+        recipes = [best[i % len(best)] for i in range(effort.n_second)]
         second = self._trained(rows, recipes, effort.second_steps, 1, watch)
-        losses = self._losses(second, rows, held)
-        for recipe, loss in zip(recipes, losses.tolist(), strict=True):
-            name = f"longer, {recipe.name}"
-            self.scores[name] = min(loss, self.scores.get(name, np.inf))
-        self._keep(second, losses)
+        losses = self._keep(second, "longer, ", rows, held)
+        if self.n_classes is not None and effort.n_taught:
+            chosen = second.recipes[int(np.argmin(losses))]
+            third = self._taught(second, rows, [chosen] * effort.n_taught, watch)
+            self._keep(third, "taught, ", rows, held)
 
-    def _keep(self, trees: SoftTrees, losses: np.ndarray) -> None:
-        best = int(np.argmin(losses))
-        self.kept.append((float(losses[best]), trees.keep(best)))
+    def _keep(self, trees: SoftTrees, prefix: str, rows: Scaled, held: Scaled) -> np.ndarray:
+        """Keep the best tree of every recipe, scored by (mean + best) / 2 of all of that recipe."""
+        losses = self._losses(trees, rows, held)
+        names = np.array([recipe.name for recipe in trees.recipes])
+        for name in dict.fromkeys(names.tolist()):
+            own = np.flatnonzero(names == name)
+            best = int(own[np.argmin(losses[own])])
+            score = float(0.5 * losses[own].mean() + 0.5 * losses[best])
+            self.scores[f"{prefix}{name}"] = score
+            self.kept.append((score, trees.keep(best)))
+        return losses
 
-    def _try_sharper(self, best: SoftTrees, rows: Scaled, held: Scaled, watch: Watch) -> bool:
-        """Whether the hard tree gains by growing steeper; also settles what its leaves hold."""
-        sharp = best.keep(0)
-        self._train(sharp, rows, self.effort.last_steps, 4, watch, sharper=SHARPER)
-        losses = {}
-        for is_sharper, trees in ((False, best), (True, sharp)):
-            exits = self._exits(trees, 0, held[0])
-            for finish in ("refitted", "as learned"):
-                values = self._values(trees, rows, finish)
-                losses[is_sharper, finish] = self._loss(values[exits], held)
-        is_sharper, self.finish = min(losses, key=lambda key: losses[key])
-        self.scores["hard"] = losses[False, self.finish]
-        self.scores["hard, sharpened"] = losses[True, self.finish]
-        return is_sharper
+    def _taught(self, teachers: SoftTrees, rows: Scaled, recipes: list, watch: Watch) -> SoftTrees:
+        """Trees that learn halfway from the average answer of others, and from mixtures of rows."""
+        import torch
+
+        from ..oblique.soft_batch import taught
+
+        def teacher(Z: Any) -> Any:
+            return torch.from_numpy(teachers.answers(Z).mean(0)).float()
+
+        Z, target, weight = (torch.from_numpy(part).float() for part in rows)
+        Z, target = taught(
+            teacher,  # type: ignore[arg-type]
+            Z,
+            target.t() * weight,
+            n_rows=len(Z),
+            seed=self.seed + 5,
+        )
+        more = Z.numpy(), target.t().numpy(), np.ones(len(Z))
+        return self._trained(more, recipes, self.effort.second_steps, 3, watch)
+
+    def _choose_finish(self, best: SoftTrees, rows: Scaled, held: Scaled) -> None:
+        """Whether the hard tree answers better with leaves as learned, or fitted to its rows."""
+        exits = self._exits(best, 0, held[0])
+        losses = {
+            finish: self._loss(self._values(best, rows, finish)[exits], held)
+            for finish in ("refitted", "as learned")
+        }
+        self.finish = min(losses, key=lambda finish: losses[finish])
 
     def _trained(self, rows, recipes, n_steps: int, number: int, watch) -> SoftTrees:
         from .descent import SoftTrees
@@ -186,7 +201,7 @@ class SoftSearch:
         return trees
 
     def _train(
-        self, trees: SoftTrees, rows, n_steps: int, number: int, watch, sharper: float | None = None
+        self, trees: SoftTrees, rows, n_steps: int, number: int, watch, is_going_on: bool = False
     ) -> None:
         import torch
 
@@ -197,7 +212,7 @@ class SoftSearch:
             weight,
             n_steps=n_steps,
             seed=1000 * self.seed + 10 * number + 2,
-            sharper=sharper,
+            is_going_on=is_going_on,
             watch=watch,
         )
 

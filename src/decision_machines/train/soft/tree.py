@@ -26,10 +26,10 @@ class SoftEffort:
     second_steps: int
     last_steps: int
     recipes: tuple[SoftRecipe, ...]
-    n_best: int = 2
-    """Recipes that are trained longer."""
-    n_second: int = 2
-    """Trees of each of them."""
+    n_second: int = 6
+    """Trees that are trained longer."""
+    n_taught: int = 4
+    """Trees that are then taught by the average of those, where they classify."""
 
     @classmethod
     def usual(cls, n_rows: int) -> SoftEffort:
@@ -37,12 +37,13 @@ class SoftEffort:
         from .descent import BATCH_SIZE, RECIPES
 
         epoch = n_rows / BATCH_SIZE
-        first, second, last = (int(np.clip(k * epoch, 8 * k, 80 * k)) for k in (15, 45, 10))
+        first, second, last = (int(np.clip(k * epoch, 8 * k, 80 * k)) for k in (12, 48, 10))
         return cls(first, second, last, RECIPES)
 
     @property
     def total(self) -> int:
-        return self.first_steps + self.second_steps + 3 * self.last_steps
+        n_long = 2 if self.n_taught else 1
+        return self.first_steps + n_long * self.second_steps + self.last_steps
 
 
 def soft_tree(
@@ -60,9 +61,9 @@ def soft_tree(
 ) -> Fit:
     """A soft oblique tree: its answer is an average over leaves, smooth in the features.
 
-    A few recipes are tried, rows held out choose among them, and several trees of the best are
-    trained longer. Where no rows were given to choose by, the best tree goes on learning from
-    all rows in the end. Features need no scaling.
+    A few recipes are tried, rows held out choose among them, several trees of the best are
+    trained longer, and others learn from the average answer of those. Where no rows were given to
+    choose by, the best tree goes on learning from all rows in the end. Features need no scaling.
 
     Parameters
     ----------
@@ -86,9 +87,8 @@ def soft_tree(
     Returns
     -------
     Fit
-        `soft`, the tree as a torch module; `machine`, a hard tree: the same, or the same after
-        its tests went on to grow steeper, its leaves as learned or fitted to the rows that exit
-        there, all by validation; `report`.
+        `soft`, the tree as a torch module; `machine`, the same tree hard, its leaves as learned
+        or fitted to the rows that exit there, by validation; `report`.
 
     Examples
     --------
