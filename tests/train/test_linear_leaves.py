@@ -345,3 +345,16 @@ def test_checked_rows_keep_their_order():
     assert X.tolist() == [[1, 2], [5, 6]]
     assert y.tolist() == [[1], [3]]
     assert weight.tolist() == [0.5, 1.0]
+
+
+def test_oblique_tree_hands_its_effort_on():
+    from decision_machines.train.oblique import oblique_tree
+
+    X, y = two_planes(100)
+    effort = RegressionEffort(n_first=1, n_second=1, first_steps=1, second_steps=1)
+    fits = [
+        made(X, y, depth=2, effort=effort, leaves="linear", n_threads=1, show=False)
+        for made in (oblique_tree, linear_leaves_tree)
+    ]
+    assert len(fits[0].history) == len(fits[1].history)
+    np.testing.assert_array_equal(*(fit.machine.predict(X) for fit in fits))

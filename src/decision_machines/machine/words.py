@@ -73,7 +73,7 @@ def holds_shares(machine: DecisionMachine) -> bool:
     return (
         classes is not None
         and len(classes) == 1
-        and machine.V.shape[1] == len(classes[0]) > 1
+        and machine.V.shape[1] == len(classes[0])
         and bool(np.all(machine.V >= 0))
         and bool(np.all(machine.V.sum(axis=1) > 0))
     )

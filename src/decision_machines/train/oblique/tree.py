@@ -15,6 +15,7 @@ from ..watch import Fit, Watch
 from .rows import class_rows, hold_out
 
 if TYPE_CHECKING:
+    from ..regression.search import RegressionEffort
     from .candidates import Judged
     from .rows import Given
     from .search import Effort
@@ -41,7 +42,7 @@ def oblique_tree(
     sample_weight: Any = None,
     validation: tuple | None = None,
     missing: str = "auto",
-    effort: Effort | None = None,
+    effort: Effort | RegressionEffort | None = None,
     seed: int = 0,
     n_threads: int | None = None,
     show: bool | None = None,
@@ -70,7 +71,8 @@ def oblique_tree(
         Where X has NaN: "answer" sends a test that reads one to its missing side, "zero" reads
         NaN as 0, "auto" tries both.
     effort
-        How much is tried; by default what the number of rows and the depth ask for.
+        How much is tried, an `Effort`, or a `RegressionEffort` for numbers; by default what the
+        number of rows and the depth ask for.
     seed
         The same seed gives the same tree.
     n_threads
@@ -107,6 +109,7 @@ def oblique_tree(
             leaves=leaves,
             sample_weight=sample_weight,
             validation=validation,
+            effort=effort,  # type: ignore[arg-type]
             seed=seed,
             n_threads=n_threads,
             show=show,
@@ -136,7 +139,7 @@ def oblique_tree(
                 "give both the same features",
             )
     with threads(n_threads, DOING):
-        return _classify(train, judged, n_classes, int(depth), missing, effort, seed, show)
+        return _classify(train, judged, n_classes, int(depth), missing, effort, seed, show)  # type: ignore[arg-type]
 
 
 def _classify(
