@@ -94,6 +94,7 @@ REFUSED_BY_TRAIN = {
     "negative weights": (["rows.csv", "--weight", "b"], "--weight b is -"),
     "dates": (["dates.parquet"], "'day' holds dates"),
     "infinity": (["infinity.csv"], "'b' contains infinity in 1 row"),
+    "the target dropped": (["rows.csv", "--drop", "price"], "--drop price, which is the target"),
     "balanced numbers": (["rows.csv", "--balanced"], "--balanced for numbers"),
     "linear alone": (["rows.csv", "--linear"], "--linear without --oblique"),
     "no file": (["none.csv"], "there is no such file"),

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ..errors import InputError, MissingLibraryError
 from .options import AsJson, Quiet, Trust
+from .training_rows import require_columns
 
 
 def tune(
@@ -176,13 +177,7 @@ def _read(
     doing = f"reading {path}"
     table = read_table(path)
     taken = [name for name in (*names.values(), *drop) if name is not None]
-    for name in taken:
-        if name not in table.column_names:
-            shown = ", ".join(table.column_names[:12])
-            more = " …" if table.num_columns > 12 else ""
-            raise InputError(
-                doing, f"no column {name!r}", f"choose one of its columns: {shown}{more}"
-            )
+    require_columns(table, taken, doing)
     if table[names["target"]].null_count:
         raise InputError(
             doing,
