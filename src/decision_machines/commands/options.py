@@ -10,4 +10,4 @@ Trust = Annotated[
     bool, typer.Option("--trust", help="Open a pickle or joblib file, which may run code.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no notes.")]
