@@ -29,4 +29,6 @@ import decision_machines
 assert decision_machines.__file__.startswith('$stage'), decision_machines.__file__
 import pytest
 sys.exit(pytest.main(sys.argv[1:]))" \
-    "$root/tests/run/test_native.py" -q -p no:cacheprovider --rootdir "$root" "$@"
+    "$root/tests/run/test_native.py" "$root/tests/relax/test_native_soft.py" \
+    "$root/tests/train/test_class_step.py" "$root/tests/train/test_axis.py" \
+    "$root/tests/train/test_axis_splits.py" -q -p no:cacheprovider --rootdir "$root" "$@"
