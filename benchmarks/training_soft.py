@@ -137,8 +137,30 @@ def gradtree(X, y, X_test, y_test, seed: int) -> dict:
 
     scaler = StandardScaler().fit(X)
     n_classes = int(y.max()) + 1
-    params = {"depth": DEPTH}
-    args = {"objective": "multiclass", "random_seed": seed, "verbose": 0}
+    # As its own guide sets them, but for the depth; what is left out has no default.
+    params = {
+        "depth": DEPTH,
+        "learning_rate_index": 0.01,
+        "learning_rate_values": 0.01,
+        "learning_rate_leaf": 0.005,
+        "optimizer": "SWA",
+        "cosine_decay_steps": 0,
+        "initializer": "RandomNormal",
+        "loss": "crossentropy",
+        "focal_loss": False,
+        "temperature": 0.0,
+        "apply_class_balancing": True,
+    }
+    args = {
+        "epochs": 1000,
+        "early_stopping_epochs": 25,
+        "batch_size": 64,
+        "cat_idx": [],
+        "objective": "classification",
+        "metrics": ["F1"],
+        "random_seed": seed,
+        "verbose": 0,
+    }
     clock = Clock()
     tree = GradTree(params=params, args=args)
     cut = int(0.8 * len(X))
