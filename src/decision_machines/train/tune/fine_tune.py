@@ -94,7 +94,8 @@ def tune(
         tell an absolute error or a quantile from a squared error: name those.) Or a name, see
         `objectives.NAMES`, such as "absolute", "huber:2", "quantile:0.9", "gamma", "tweedie:1.5";
         of a machine without a link "logistic" takes the answers for log-odds, which `predict` then
-        gives; or a function of (margin, y), torch tensors, that gives a loss for each row or their mean.
+        gives; or a function of (margin, y), torch tensors, that gives a loss for each row or their
+        mean.
     learn
         What is trained, of "t", "slope", "V" and "S": with "S" tests become oblique.
     settings
