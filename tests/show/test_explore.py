@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import shutil
@@ -48,9 +49,19 @@ def browser():
     options.add_argument("--hide-scrollbars")
     options.add_argument("--window-size=1440,1000")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = selenium.webdriver.Chrome(options=options, service=Service(driver))
+    found = started(lambda: selenium.webdriver.Chrome(options=options, service=Service(driver)))
     yield found
     found.quit()
+
+
+def started(start):
+    """A browser; on a busy machine the first start may take longer than its driver waits."""
+    from selenium.common.exceptions import WebDriverException
+
+    for _ in range(2):
+        with contextlib.suppress(WebDriverException):
+            return start()
+    return start()
 
 
 @pytest.fixture
@@ -99,7 +110,7 @@ def awaited(browser, found):
     """What `found` gives once it gives something: events of a pointer may come late."""
     from selenium.webdriver.support.wait import WebDriverWait
 
-    return WebDriverWait(browser, 30).until(lambda _: found())
+    return WebDriverWait(browser, 60).until(lambda _: found())
 
 
 def assert_same(browser, machine, X):
