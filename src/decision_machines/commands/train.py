@@ -18,6 +18,8 @@ from .training_rows import TrainingRows, read_rows
 
 MOST_RULES = 16
 """Leaves up to which a tree is printed as rules."""
+MOST_TERMS = 4
+"""Features up to which that holds for a tree whose tests weigh all of them."""
 
 
 def train(
@@ -222,7 +224,8 @@ def _print(model, rows, scores, report, output) -> None:
         said = ", ".join(f"{name} {value:.0%}" for name, value in top)
         console.print(Text(f"what counts: {said}"), soft_wrap=True)
     console.print(Text(f"{machine!r}; {report['seconds']:.1f} s"), soft_wrap=True)
-    if machine.n_trees == 1 and machine.n_leaves <= MOST_RULES:
+    is_readable = not machine.is_oblique or machine.n_features <= MOST_TERMS
+    if machine.n_trees == 1 and machine.n_leaves <= MOST_RULES and is_readable:
         console.print(Text(str(machine.rules())), soft_wrap=True)
     if output is not None:
         console.print(Text(f"written to {output}"), soft_wrap=True)
