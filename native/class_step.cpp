@@ -13,27 +13,13 @@
 #ifndef DM_TARGET
 #define DM_TARGET scalar
 #endif
-#define DM_TEXT(x) #x
-#define DM_NAME(x) DM_TEXT(x)
 
 namespace dm::DM_TARGET {
 namespace {
 
 #include "sigmoid.hpp"
+#include "subnormals.hpp"
 #include "class_product.hpp"
-
-// Weights of far leaves are products of many small gates: numbers below the normal ones matter to
-// no gradient, and slow a processor down a hundredfold.
-class NoSubnormals {
-public:
-#if defined(__x86_64__)
-    NoSubnormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
-    ~NoSubnormals() { _mm_setcsr(before_); }
-
-private:
-    unsigned before_;
-#endif
-};
 
 // log of positive normal numbers, to 2e-7 or as many units: 2 atanh((x - 1) / (x + 1)) of x
 // between the roots of 1/2 and 2, and the exponent's share. For the loss that is shown, no gradient.
@@ -242,7 +228,7 @@ double tree_gradient(const ClassStep& step, const Scratch& own, int64_t tree) {
 int64_t scratch(const ClassSizes& sizes) { return Scratch(sizes, nullptr).size; }
 
 double gradient(const ClassStep& step) {
-    [[maybe_unused]] const NoSubnormals during;
+    [[maybe_unused]] const FlushSubnormals during;
     const Scratch own(step.sizes, step.scratch);
     lay_out(step, own);
     double loss = 0;
@@ -277,7 +263,7 @@ float length(const float* w, int64_t n) {
 }
 
 void update(const ClassUpdate& u) {
-    [[maybe_unused]] const NoSubnormals during;
+    [[maybe_unused]] const FlushSubnormals during;
     const ClassSizes& a = u.sizes;
     const int64_t n = a.n_features, in_tests = a.n_tests() * (n + 1);
     const int64_t in_leaves = a.n_leaves() * a.n_classes;

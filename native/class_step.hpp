@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <string>
 
+#include "every_target.hpp"
+
 namespace dm {
 
 constexpr int64_t kClassTile = 64;  // rows of a tile; 32 take a fifth longer, 128 as long
@@ -71,16 +73,6 @@ struct ClassKernels {
 // By name, or the fastest for "" and "auto"; null where there is none of that name.
 const ClassKernels* find_class_kernels(const std::string& name);
 
-#define DM_DECLARE_TARGET(name)               \
-    namespace name {                          \
-    extern const ClassKernels class_kernels;  \
-    }
-DM_DECLARE_TARGET(scalar)
-DM_DECLARE_TARGET(v2)
-DM_DECLARE_TARGET(v3)
-DM_DECLARE_TARGET(v4)
-DM_DECLARE_TARGET(v4_vbmi)
-DM_DECLARE_TARGET(neon)
-#undef DM_DECLARE_TARGET
+DM_ON_EVERY_TARGET(ClassKernels, class_kernels)
 
 }  // namespace dm

@@ -3,11 +3,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <cstring>
 #include <mutex>
-#include <stdexcept>
 
+#include "arrays.hpp"
 #include "class_step.hpp"
+#include "require.hpp"
 #include "targets.hpp"
 #include "workspace.hpp"
 
@@ -17,33 +17,16 @@ using namespace nb::literals;
 namespace dm {
 
 const ClassKernels* find_class_kernels(const std::string& name) {
-    const Kernels* target = find_target(name);
-    if (!target) return nullptr;
-    static const ClassKernels* const all[] = {
-        &scalar::class_kernels,
-#if defined(__x86_64__)
-        &v2::class_kernels, &v3::class_kernels, &v4::class_kernels, &v4_vbmi::class_kernels,
-#elif defined(__ARM_NEON)
-        &neon::class_kernels,
-#endif
-    };
-    for (const ClassKernels* kernels : all)
-        if (std::strcmp(kernels->name, target->name) == 0) return kernels;
-    return nullptr;
+    return find_among<ClassKernels>(DM_OF_EVERY_TARGET(class_kernels), name);
 }
 
 }  // namespace dm
 
 namespace {
 
-template <typename T, int N>
-using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <typename T, int N>
-using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
+using dm::In;
+using dm::Out;
+using dm::require;
 
 template <typename A>
 int64_t size(const A& array, int axis) {

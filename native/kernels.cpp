@@ -14,8 +14,6 @@
 #ifndef DM_TARGET
 #define DM_TARGET scalar
 #endif
-#define DM_TEXT(x) #x
-#define DM_NAME(x) DM_TEXT(x)
 
 namespace dm::DM_TARGET {
 

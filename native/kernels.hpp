@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "every_target.hpp"
+
 namespace dm {
 
 constexpr int64_t kBlockRows = 1024;  // rows to one operation of a tree
@@ -235,16 +237,6 @@ struct Kernels {
                       int64_t n, void* buffer, uint32_t* leaves);
 };
 
-#define DM_DECLARE_TARGET(name) \
-    namespace name {            \
-    extern const Kernels kernels; \
-    }
-DM_DECLARE_TARGET(scalar)
-DM_DECLARE_TARGET(v2)
-DM_DECLARE_TARGET(v3)
-DM_DECLARE_TARGET(v4)
-DM_DECLARE_TARGET(v4_vbmi)
-DM_DECLARE_TARGET(neon)
-#undef DM_DECLARE_TARGET
+DM_ON_EVERY_TARGET(Kernels, kernels)
 
 }  // namespace dm

@@ -21,18 +21,7 @@ constexpr int64_t kBlocksMost = 32;                // sums kept apart until the 
 constexpr int64_t kPartialBytes = int64_t{1} << 28;  // and their memory
 constexpr int64_t kWorkForThread = 1 << 16;  // rows times tests that outweigh starting a thread
 
-// Weights far from a row's path underflow; a flushed zero is as good and a hundred times faster
-// than a subnormal number.
-class FlushSubnormals {
-public:
-#if defined(__SSE2__)
-    FlushSubnormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
-    ~FlushSubnormals() { _mm_setcsr(before_); }
-
-private:
-    unsigned before_;
-#endif
-};
+#include "subnormals.hpp"
 
 // What all threads read: the tests' parameters judged, and values with the means below each test.
 template <typename T>
@@ -228,19 +217,7 @@ template void soft_backward<double>(const SoftPlan&, const SoftCall<double>&, co
                                     const SoftGradients<double>&);
 
 const SoftKernels* find_soft_kernels(const std::string& name) {
-    const Kernels* target = find_target(name);
-    if (!target) return nullptr;
-    static const SoftKernels* const all[] = {
-        &scalar::soft_kernels,
-#if defined(__x86_64__)
-        &v2::soft_kernels, &v3::soft_kernels, &v4::soft_kernels, &v4_vbmi::soft_kernels,
-#elif defined(__ARM_NEON)
-        &neon::soft_kernels,
-#endif
-    };
-    for (const SoftKernels* kernels : all)
-        if (std::strcmp(kernels->name, target->name) == 0) return kernels;
-    return nullptr;
+    return find_among<SoftKernels>(DM_OF_EVERY_TARGET(soft_kernels), name);
 }
 
 }  // namespace dm

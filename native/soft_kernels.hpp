@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "every_target.hpp"
+
 namespace dm {
 
 constexpr int64_t kSoftTile = 256;      // rows laid out together, one column after another
@@ -83,16 +85,6 @@ struct SoftKernels {
     void (*gates64)(const double* q, int64_t n, double* left, double* right);
 };
 
-#define DM_DECLARE_TARGET(name)             \
-    namespace name {                        \
-    extern const SoftKernels soft_kernels;  \
-    }
-DM_DECLARE_TARGET(scalar)
-DM_DECLARE_TARGET(v2)
-DM_DECLARE_TARGET(v3)
-DM_DECLARE_TARGET(v4)
-DM_DECLARE_TARGET(v4_vbmi)
-DM_DECLARE_TARGET(neon)
-#undef DM_DECLARE_TARGET
+DM_ON_EVERY_TARGET(SoftKernels, soft_kernels)
 
 }  // namespace dm

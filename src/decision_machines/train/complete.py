@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 
+MOST_AT_ONCE = 2**24
+"""Weights over leaves that may stand in memory while trees are asked."""
 GROW = (0.0, 0.9)
 """Shares of the steps between which slopes grow, where nothing else is said."""
 
@@ -203,6 +205,16 @@ class CompleteTrees:
         """
         slopes = each(beta, self.n_restarts, self.dtype)[:, None, None]
         return Weigh.apply(self.W, self.t, with_ones(X), slopes, straight_through, space or Space())
+
+    @torch.no_grad()
+    def answers(
+        self, X: Float[Tensor, "m n"], values: Float[Tensor, "R L k"], beta: Tensor
+    ) -> Float[Tensor, "R k m"]:
+        """The average of the leaves' values by their weights, for every tree."""
+        size = max(1, MOST_AT_ONCE // (2 * self.n_restarts * self.n_leaves))
+        values = values.transpose(1, 2)
+        parts = [torch.bmm(values, self.weights(x, beta)) for x in X.split(size)]
+        return torch.cat(parts, -1)
 
     def keep(self, which: Sequence[int]) -> CompleteTrees:
         """These trees alone, as they are now."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ..given import checked_weights, refuse_infinities
 
 DOING = "training an oblique tree"
 HELD_OUT = 0.25
@@ -28,13 +29,7 @@ def class_rows(X: Any, y: Any, weight: Any, n_classes: int, name: str) -> Given:
             f"{name} of shape {X.shape} with y of shape {y.shape}",
             "give X the shape (rows, features) and y a code for each row",
         )
-    if np.isinf(X).any():
-        row, column = np.argwhere(np.isinf(X))[0]
-        raise InputError(
-            DOING,
-            f"{name}[{row}, {column}] is {X[row, column]}",
-            "replace infinities by large numbers, or by NaN where the value is missing",
-        )
+    refuse_infinities(X, name, DOING)
     if not (np.issubdtype(y.dtype, np.integer) or np.all(np.mod(y.astype(float), 1) == 0)):
         raise InputError(
             DOING, f"classes of dtype {y.dtype}", "give codes 0 to n_classes - 1, np.unique's"
@@ -46,15 +41,8 @@ def class_rows(X: Any, y: Any, weight: Any, n_classes: int, name: str) -> Given:
             f"codes from {y.min()} to {y.max()} for n_classes={n_classes}",
             "give codes 0 to n_classes - 1",
         )
-    weight = np.ones(len(X)) if weight is None else np.asarray(weight, np.float64)
-    if weight.shape != (len(X),) or not np.all(np.isfinite(weight)) or weight.min() < 0:
-        raise InputError(
-            DOING,
-            f"weights of shape {weight.shape} for {len(X)} rows, or a weight that is negative "
-            "or not finite",
-            "give each row a weight of 0 or more",
-        )
-    return X, y, weight
+    weight = None if weight is None else np.asarray(weight, np.float64)
+    return X, y, checked_weights(weight, len(X), DOING)
 
 
 def hold_out(given: Given, seed: int) -> tuple[Given, Given]:

@@ -18,16 +18,13 @@ from .descent import train_classes
 from .tao import HardTrees
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jaxtyping import Float
     from torch import Tensor
 
     from ..watch import Watch
     from .recipes import Recipe
-
-MOST_AT_ONCE = 2**24
-"""Weights over leaves that may stand in memory while trees are asked."""
 
 
 @dataclass
@@ -72,11 +69,7 @@ class SoftBatch:
     @torch.no_grad()
     def probabilities(self, X: Float[Tensor, "m n"]) -> Float[Tensor, "R K m"]:
         """The soft answer of every tree."""
-        R, L, _ = self.V.shape
-        leaves = self.V.softmax(-1).transpose(1, 2)
-        size = max(1, MOST_AT_ONCE // (2 * R * L))
-        parts = [torch.bmm(leaves, self.trees.weights(x, self.beta)) for x in X.split(size)]
-        return torch.cat(parts, -1)
+        return self.trees.answers(X, self.V.softmax(-1), self.beta)
 
     def hard(self) -> tuple[HardTrees, Float[np.ndarray, "R L K"]]:
         """The trees without their softness, rows of W of length 1; and the leaves' probabilities.
@@ -116,7 +109,7 @@ class Teacher:
 
 
 def taught(
-    teacher: Teacher,
+    teacher: Callable[[Tensor], Tensor],
     X: Float[Tensor, "m n"],
     target: Float[Tensor, "K m"],
     *,

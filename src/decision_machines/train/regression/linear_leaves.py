@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ..given import check_depth
 from ..torch_setup import require_torch, threads
 from ..watch import Fit, Watch
 from .rows import DOING, Units, checked, hold_out
@@ -85,9 +86,7 @@ def linear_leaves_tree(
     """
     if leaves not in LEAVES:
         raise InputError(DOING, f"leaves={leaves!r}", f"use one of {', '.join(LEAVES)}")
-    is_whole = isinstance(depth, (int, np.integer)) and not isinstance(depth, bool)
-    if not is_whole or not 0 <= depth <= MOST_DEPTH:
-        raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 0 to {MOST_DEPTH}")
+    check_depth(depth, 0, MOST_DEPTH, DOING)
     require_torch(DOING)
     from .machine import regression_machine
     from .search import RegressionEffort, RegressionSearch

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ..given import checked_weights, refuse_infinities
 from ..scaling import Scaling
 
 if TYPE_CHECKING:
@@ -124,26 +125,14 @@ def checked(X: Any, y: Any, weight: Any, name: str = "X") -> Given:
             f"{name} has {X.shape[1]} features and y {y.shape[1]} targets",
             "give at least one of each",
         )
-    if np.isinf(X).any():
-        row, column = np.argwhere(np.isinf(X))[0]
-        raise InputError(
-            DOING,
-            f"{name}[{row}, {column}] is {X[row, column]}",
-            "replace infinities by large numbers, or by NaN where the value is missing",
-        )
+    refuse_infinities(X, name, DOING)
     if not np.isfinite(y).all():
         row = int(np.argwhere(~np.isfinite(y))[0][0])
         raise InputError(
             DOING, f"y of row {row} is {y[row].tolist()}", "leave out rows without a finite target"
         )
-    weight = np.ones(len(X)) if weight is None else _numbers(weight, "sample_weight")
-    if weight.shape != (len(X),) or not np.isfinite(weight).all() or weight.min() < 0:
-        raise InputError(
-            DOING,
-            f"weights of shape {weight.shape} for {len(X)} rows, or one that is negative or not "
-            "finite",
-            "give each row a weight of 0 or more",
-        )
+    weight = None if weight is None else _numbers(weight, "sample_weight")
+    weight = checked_weights(weight, len(X), DOING)
     is_there = weight > 0
     if not is_there.any():
         raise InputError(DOING, f"all {len(X)} rows have weight 0", "give some row a weight")

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 BATCH_SIZE = 256
 GOING_ON = 0.3
 """Learning rate of trees that go on, relative to that of their recipe."""
-MOST_AT_ONCE = 2**24
-"""Weights over leaves that may stand in memory while trees are asked."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,4 @@ class SoftTrees:
     @torch.no_grad()
     def answers(self, Z: Float[Tensor, "m n"]) -> Float[np.ndarray, "R k m"]:
         """The soft answer of every tree."""
-        values = self.values().transpose(1, 2)
-        size = max(1, MOST_AT_ONCE // (2 * self.V.shape[0] * self.V.shape[1]))
-        parts = [torch.bmm(values, self.trees.weights(z, self.beta)) for z in Z.split(size)]
-        return torch.cat(parts, -1).double().numpy()
+        return self.trees.answers(Z, self.values(), self.beta).double().numpy()

@@ -168,7 +168,7 @@ class SoftSearch:
 
         Z, target, weight = (torch.from_numpy(part).float() for part in rows)
         Z, target = taught(
-            teacher,  # type: ignore[arg-type]
+            teacher,
             Z,
             target.t() * weight,
             n_rows=len(Z),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import InputError
+from ..given import check_depth
 from ..torch_setup import require_torch, threads
 
 if TYPE_CHECKING:
@@ -100,9 +100,7 @@ def soft_tree(
     >>> fit.soft(torch.tensor([[1.0, 0.0], [0.0, 1.0]])).argmax(1)
     tensor([1, 0])
     """
-    is_whole = isinstance(depth, (int, np.integer)) and not isinstance(depth, bool)
-    if not is_whole or not 1 <= depth <= MOST_DEPTH:
-        raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 1 to {MOST_DEPTH}")
+    check_depth(depth, 1, MOST_DEPTH, DOING)
     from .search import SoftSearch
 
     require_torch(DOING)
