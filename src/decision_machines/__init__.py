@@ -26,6 +26,7 @@ from .errors import (
     UnsupportedModelError,
 )
 from .explain import certify, diff, explain_mismatch
+from .libraries import convert, load
 from .machine import (
     CategorySets,
     Columns,
@@ -40,8 +41,7 @@ from .machine import (
     figure_one,
     tree_of_templates,
 )
-from .read import convert, load
-from .run.native import engine_info
+from .run.engines.native import engine_info
 from .stream import expr
 
 __version__ = "0.1.0"

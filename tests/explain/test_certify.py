@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from strategies import machines
 
 import decision_machines as dm
-from decision_machines.explain.probes import probe_tree
+from decision_machines.explain.prove.probes import probe_tree
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import machines
 
 import decision_machines as dm
-from decision_machines.run import reference
+from decision_machines.run.engines import reference
 
 
 def codes(machine, X):

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 from strategies import machines, make_machine, probe_rows
 
 import decision_machines as dm
-from decision_machines.explain.delta import Delta
+from decision_machines.explain.effects.delta import Delta
 
 REGRESSION = make_regression(300, 6, n_informative=4, noise=1.0, random_state=0)
 CLASSES = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)

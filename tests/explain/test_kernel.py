@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from strategies import machines, make_machine, probe_rows, walk_all
 
 import decision_machines as dm
-from decision_machines.run import reference
+from decision_machines.run.engines import reference
 
 
 @settings(max_examples=30)

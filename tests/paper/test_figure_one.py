@@ -7,7 +7,7 @@ import pytest
 from strategies import templates_of, walk_one
 
 import decision_machines as dm
-from decision_machines.run import reference
+from decision_machines.run.engines import reference
 
 X = np.array([[2.0, 1.0, 2.0, 2.0]])
 H = np.array([[1, -1, -1, -1, -1]])

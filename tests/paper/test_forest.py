@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import machines, make_machine, margins_of, probe_rows, walk_all
 
 import decision_machines as dm
-from decision_machines.run import reference
+from decision_machines.run.engines import reference
 
 WEIGHTS = st.sampled_from([1.0, -0.5, 2.0, 0.0, 0.25, -1.0])
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from strategies import ORDERS, SHAPES, children_arrays, machines, make_machine, templates_of
 
 import decision_machines as dm
-from decision_machines.run import reference
+from decision_machines.run.engines import reference
 
 
 def exact_rank(matrix):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import ORDERS, machines, make_machine, margins_of, probe_rows, walk_all
 
 import decision_machines as dm
-from decision_machines.run import reference
+from decision_machines.run.engines import reference
 
 FORMS = ("tree", "lpom", "delta")
 ENGINES = ("auto", "walk", "reference")

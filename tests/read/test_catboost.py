@@ -22,13 +22,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import decision_machines as dm
-from decision_machines.machine.labels import label_hash
-from decision_machines.read.catboost import (
+from decision_machines.libraries.catboost.objectives import CLASSIFICATION
+from decision_machines.libraries.catboost.read import (
     looks_like_catboost,
     read_catboost,
     read_catboost_bytes,
 )
-from decision_machines.read.catboost_output import CLASSIFICATION
+from decision_machines.machine.labels import label_hash
 
 SMALL = {
     "iterations": 11,

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import decision_machines as dm
-from decision_machines.read.lightgbm import (
+from decision_machines.libraries.lightgbm.read import (
     looks_like_lightgbm,
     read_lightgbm,
     read_lightgbm_text,

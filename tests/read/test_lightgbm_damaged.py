@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decision_machines as dm
-from decision_machines.read.lightgbm import read_lightgbm_text
+from decision_machines.libraries.lightgbm.read import read_lightgbm_text
 
 ODD_NUMBERS = [
     "", "-1", "-2", "0", "1", "2", "3", "15", "-128", "255", "4294967295", "4294967296",

@@ -28,9 +28,9 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import decision_machines as dm
+from decision_machines.libraries.onnx.read import looks_like_onnx, read_onnx, read_onnx_bytes
+from decision_machines.libraries.onnx.steps import STEPS
 from decision_machines.machine import Rule
-from decision_machines.read.onnx import looks_like_onnx, read_onnx, read_onnx_bytes
-from decision_machines.read.onnx_steps import STEPS
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
@@ -643,7 +643,7 @@ def test_two_tree_operators_are_refused():
 
 
 def test_both_rooms_number_the_steps_alike():
-    from decision_machines.run import onnx_links
+    from decision_machines.run.links import onnx as onnx_links
 
     assert tuple(onnx_links.STEPS) == STEPS
 

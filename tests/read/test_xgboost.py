@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from decision_machines import InputError, ModelFormatError, UnsupportedModelError
-from decision_machines.read.xgboost import (
+from decision_machines.libraries.xgboost.read import (
     looks_like_xgboost,
     read_xgboost,
     read_xgboost_bytes,

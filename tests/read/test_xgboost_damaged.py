@@ -18,8 +18,8 @@ from decision_machines import (
     ModelFormatError,
     UnsupportedModelError,
 )
-from decision_machines.read.ubjson import read_ubjson
-from decision_machines.read.xgboost import looks_like_xgboost, read_xgboost_bytes
+from decision_machines.libraries.xgboost.read import looks_like_xgboost, read_xgboost_bytes
+from decision_machines.libraries.xgboost.ubjson import read_ubjson
 
 xgb = pytest.importorskip("xgboost")
 

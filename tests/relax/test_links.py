@@ -10,7 +10,7 @@ from relax_forests import make_forest, make_rows
 from decision_machines import convert
 from decision_machines.relax.links import LINKS, ONNX_STEPS, link_named
 from decision_machines.run.links import LINKS as RUN_LINKS
-from decision_machines.run.onnx_links import STEPS
+from decision_machines.run.links.onnx import STEPS
 
 PARAMS = {
     "averaged": (3.0,),

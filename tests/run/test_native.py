@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from strategies import machines, make_machine, probe_rows
 
 import decision_machines as dm
-from decision_machines.run import native, walk
-from decision_machines.run.inputs import read_rows
+from decision_machines.run.engines import native, walk
+from decision_machines.run.inputs.arrays import read_rows
 
 TARGETS = dm.engine_info()["available"]
 KERNELS = ("auto", "select", "deep", "raw", "pack")

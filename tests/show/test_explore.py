@@ -182,7 +182,7 @@ def test_trees_that_are_not_summed_are_not_summed(show, aggregate):
 def test_every_link_is_pythons(show, dtype):
     from decision_machines.machine.schema import LINKS as known
     from decision_machines.run.links import LINKS
-    from decision_machines.run.onnx_links import STEPS
+    from decision_machines.run.links.onnx import STEPS
 
     page = show(dm.figure_one())
     edge = [-90.0, -3.0, -0.1, 0.0, 1e-9, 0.7, 4.0, 40.0]

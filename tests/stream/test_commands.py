@@ -107,7 +107,7 @@ def test_bench_takes_the_rows_of_a_file(forest_file, tmp_path):
 
 
 def test_bench_says_no_where_the_answers_differ(forest, monkeypatch):
-    from decision_machines import bench
+    from decision_machines.cli import speeds as bench
 
     class Liar:
         def __call__(self, X, threads):
@@ -123,7 +123,7 @@ def test_bench_says_no_where_the_answers_differ(forest, monkeypatch):
 
 
 def test_floats_are_equal_up_to_two_units_in_the_last_place():
-    from decision_machines.bench import compare
+    from decision_machines.cli.speeds import compare
 
     x = np.array([1.0, np.nan, 0.0])
     assert compare(x, x) == (True, "equal to the bit")

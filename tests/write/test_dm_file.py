@@ -20,12 +20,12 @@ from library_models import LIBRARIES, models, onnx_models
 from strategies import machines, make_machine, probe_rows
 
 import decision_machines as dm
+from decision_machines.libraries.own.read import read_dm_bytes
+from decision_machines.libraries.own.safetensors import read_container
+from decision_machines.libraries.own.write import container, dm_bytes
 from decision_machines.machine import schema
-from decision_machines.read.dm_file import read_dm_bytes
-from decision_machines.read.safetensors import read_container
-from decision_machines.run.decisions import DECISIONS
 from decision_machines.run.links import LINKS
-from decision_machines.write.dm_file import container, dm_bytes
+from decision_machines.run.links.decisions import DECISIONS
 
 FILES = Path(__file__).parent / "files"
 
@@ -304,7 +304,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch,
         raise OSError(28, "No space left on device")
 
     if fails == "write":
-        import decision_machines.write.dm_file as room
+        import decision_machines.libraries.own.write as room
 
         monkeypatch.setattr(
             room,
@@ -333,7 +333,7 @@ def test_a_process_killed_while_saving_leaves_the_old_file(tmp_path):
     dm.figure_one().save(path)
     code = (
         "import sys, time, decision_machines as dm\n"
-        "from decision_machines.write.atomic import write_atomically\n"
+        "from decision_machines.files.atomic import write_atomically\n"
         "def parts():\n"
         "    yield b'half'\n"
         "    print('half', flush=True)\n"

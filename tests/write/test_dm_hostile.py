@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from strategies import make_machine, probe_rows
 
 import decision_machines as dm
+from decision_machines.libraries.own.read import read_dm_bytes
+from decision_machines.libraries.own.safetensors import read_container
+from decision_machines.libraries.own.write import container, dm_bytes
 from decision_machines.machine import schema
-from decision_machines.read.dm_file import read_dm_bytes
-from decision_machines.read.safetensors import read_container
-from decision_machines.write.dm_file import container, dm_bytes
 
 RNG = np.random.default_rng(0)
 MACHINES = [

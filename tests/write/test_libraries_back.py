@@ -78,7 +78,7 @@ def test_a_strict_threshold_is_the_next_float32():
 @pytest.mark.parametrize("version", [(2, 0), (3, 0), (3, 1), (3, 2)])
 def test_files_of_older_xgboost_hold_the_same_model(version):
     """Read here by the installed one, which knows them all."""
-    from decision_machines.write import xgboost_json
+    from decision_machines.libraries.xgboost.write import xgboost_json
 
     for name in ("XGBRegressor", "XGBClassifier, 3", "XGBRegressor, vector leaves"):
         machine = dm.convert(models("xgboost")[name])

@@ -381,7 +381,7 @@ def _cart(X, codes, w, i: int, rng: np.random.Generator) -> DecisionMachine:
     """A CART tree over the rows; those after the first look at fewer features at each test."""
     from sklearn.tree import DecisionTreeClassifier
 
-    from ..read import convert
+    from ..libraries import convert
 
     tree = DecisionTreeClassifier(
         max_leaf_nodes=4 * (int(codes.max()) + 1),

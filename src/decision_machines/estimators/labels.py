@@ -60,7 +60,7 @@ def check_table(X: Any, doing: str, *, takes_text: bool) -> None:
 
 def label_columns(X: Any) -> dict[int, list]:
     """Of a table: feature → its values, for the columns that hold text or categories."""
-    from ..run.inputs import is_table
+    from ..run.inputs.arrays import is_table
 
     if not is_table(X):
         return {}
@@ -138,7 +138,7 @@ def _check(name: str, labels: list, n_rows: int) -> None:
 
 def encoded(X: Any, names: Any, labels: dict[int, tuple]) -> Float[np.ndarray, "m n"]:
     """The table as numbers: labels as their ranks, unknown and missing ones as NaN."""
-    from ..run.tables import table_columns
+    from ..run.inputs.tables import table_columns
 
     n = len(names)
     columns = Columns(n, names=tuple(map(str, names)), categories=labels)

@@ -18,21 +18,21 @@ decides them; `diff` says what differs between two machines and shows an input.
 
 from __future__ import annotations
 
-from .bounds import OutputBounds, bounds
-from .boxes import Boxes, boxes
-from .canonical import fingerprint
-from .certify import Certificate, Disagreement, certify
-from .code_distance import CodeMargin, code_margin
-from .counterfactual import Counterfactual, counterfactual
-from .diff import MachineDiff, TreeChange, diff
-from .importance import Importance, importance
-from .inspection import PartialDependence, ice, partial_dependence
-from .kernel import Neighbours, nearest, proximity
-from .mismatch import Mismatch, MismatchReport, explain_mismatch
-from .monotone import Monotonicity, is_monotone
-from .polynomial import Polynomial, polynomial
-from .rules import DecisionRule, DecisionRules, rules
-from .simplify import simplify
+from .change.counterfactual import Counterfactual, counterfactual
+from .effects.importance import Importance, importance
+from .effects.inspection import PartialDependence, ice, partial_dependence
+from .effects.kernel import Neighbours, nearest, proximity
+from .identity.canonical import fingerprint
+from .identity.diff import MachineDiff, TreeChange, diff
+from .identity.simplify import simplify
+from .paths.code_distance import CodeMargin, code_margin
+from .paths.polynomial import Polynomial, polynomial
+from .paths.rules import DecisionRule, DecisionRules, rules
+from .prove.certify import Certificate, Disagreement, certify
+from .prove.mismatch import Mismatch, MismatchReport, explain_mismatch
+from .space.bounds import OutputBounds, bounds
+from .space.boxes import Boxes, boxes
+from .space.monotone import Monotonicity, is_monotone
 
 __all__ = [
     "Boxes",

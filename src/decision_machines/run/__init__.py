@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from . import native, reference, walk
-from .decisions import DECISIONS
-from .inputs import read_rows
+from .engines import native, reference, walk
+from .inputs.arrays import read_rows
 from .links import LINKS
+from .links.decisions import DECISIONS
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine

@@ -8,7 +8,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import InputError
-from ..write.atomic import sync_folder
+from ..files.atomic import sync_folder
 from .answers import arrow
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from .room import room
-
 
 class WriteVerbs:
     """Writing a machine out: our own file, and back into other libraries."""
@@ -19,7 +17,9 @@ class WriteVerbs:
         path
             By custom ends in `.dm`.
         """
-        room("write").save(self, path)
+        from ...libraries.own.write import save
+
+        save(self, path)
 
     def to_onnx(self, *, operator: str = "v3", margins: bool = False):
         """The machine as an `onnx.ModelProto` (extra `onnx`), with one input X.
@@ -43,7 +43,9 @@ class WriteVerbs:
         UnsupportedModelError
             Where ONNX cannot say what the machine does; it names the field, the tree, the node.
         """
-        return room("write").to_onnx(self, operator=operator, margins=margins)
+        from ...libraries.onnx.write import to_onnx
+
+        return to_onnx(self, operator=operator, margins=margins)
 
     def to_xgboost(self, *, margins: bool = False):
         """The machine as an `xgboost.Booster` (extra `xgboost`), or refused; never approximated.
@@ -57,7 +59,9 @@ class WriteVerbs:
         margins
             Whether to leave link and labels out and answer with `margin`.
         """
-        return room("write").to_xgboost(self, margins=margins)
+        from ...libraries.xgboost.write import to_xgboost
+
+        return to_xgboost(self, margins=margins)
 
     def to_lightgbm(self, *, margins: bool = False):
         """The machine as a `lightgbm.Booster` (extra `lightgbm`), or refused; never approximated.
@@ -71,7 +75,9 @@ class WriteVerbs:
         margins
             Whether to leave the link out and answer with `margin`.
         """
-        return room("write").to_lightgbm(self, margins=margins)
+        from ...libraries.lightgbm.write import to_lightgbm
+
+        return to_lightgbm(self, margins=margins)
 
     def to_sklearn(self, *, margins: bool = False):
         """The machine as a fitted scikit-learn model (extra `sklearn`), or refused.
@@ -84,7 +90,9 @@ class WriteVerbs:
         margins
             Whether to leave link and labels out and answer with `margin`.
         """
-        return room("write").to_sklearn(self, margins=margins)
+        from ...libraries.sklearn.write import to_sklearn
+
+        return to_sklearn(self, margins=margins)
 
     def to_treelite(self, *, margins: bool = False):
         """The machine as a `treelite.Model` (extra `treelite`); its margins are equal to the bit.
@@ -96,7 +104,9 @@ class WriteVerbs:
         margins
             Whether to leave the link out and answer with `margin`.
         """
-        return room("write").to_treelite(self, margins=margins)
+        from ...libraries.treelite.write import to_treelite
+
+        return to_treelite(self, margins=margins)
 
     def to_shap(self, X=None) -> dict:
         """What `shap.TreeExplainer` takes: a dictionary of the trees, whose output is `margin`.
@@ -110,4 +120,6 @@ class WriteVerbs:
             The rows to count at each node, best those of training; needed only where SHAP is
             given no background rows.
         """
-        return room("write").to_shap(self, X)
+        from ...libraries.shap.write import to_shap
+
+        return to_shap(self, X)

@@ -36,7 +36,7 @@ class Histograms:
         """
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-        from ...read import convert
+        from ...libraries import convert
 
         kind = HistGradientBoostingClassifier if goal.is_classes else HistGradientBoostingRegressor
         model = kind(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...errors import InputError
-from ...write.atomic import write_atomically
+from ...files.atomic import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

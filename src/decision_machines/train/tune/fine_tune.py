@@ -143,7 +143,7 @@ def tune(
     if objective is None:
         objective = trained_for(machine) if group is None else "lambdarank"
     if not isinstance(machine, DecisionMachine):
-        from ...read import convert
+        from ...libraries import convert
 
         machine = convert(machine)
     begin = time.perf_counter()
@@ -270,7 +270,7 @@ def _to_train_again(
     if refit is None or isinstance(refit, (bool, np.bool_)):
         return machine if (is_held_out if refit is None else refit) else None
     if not isinstance(refit, DecisionMachine):
-        from ...read import convert
+        from ...libraries import convert
 
         refit = convert(refit)
     _check_machine(refit)

@@ -1,0 +1,5 @@
+"""`python -m decision_machines.cli`."""
+
+from . import main
+
+main()

@@ -1,0 +1,64 @@
+"""`dm convert`: a model as another kind of file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..errors import InexactWarning
+from .options import AsJson, Model, Trust
+
+
+def convert(
+    model: Model,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM).",
+        ),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="dm, onnx, xgboost or lightgbm, whatever the suffix says."),
+    ] = None,
+    operator: Annotated[
+        str, typer.Option("--operator", help="For ONNX: tree operators v3 or v5.")
+    ] = "v3",
+    margins: Annotated[
+        bool, typer.Option("--margins", help="Leave link and labels out: predict raw scores.")
+    ] = False,
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as another kind of file: exactly, or not at all.
+
+    The file appears only when it is whole. What may differ in the last digits (ONNX) is said.
+    """
+    import warnings
+
+    from ..libraries import load
+    from ..libraries.targets import target_of, write_file
+
+    kind = target_of(out, to)
+    options: dict[str, Any] = {} if kind == "dm" else {"margins": margins}
+    if kind == "onnx":
+        options["operator"] = operator
+    machine = load(model, trust=trust)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write_file(machine, out, kind, **options)
+    said = [str(w.message) for w in caught if issubclass(w.category, InexactWarning)]
+    if as_json:
+        found = {"out": str(out), "kind": kind, "bytes": out.stat().st_size, "warnings": said}
+        typer.echo(json.dumps(found))
+        return
+    for text in said:
+        Console(stderr=True).print(Text.assemble(("warning ", "bold yellow"), text))
+    Console().print(Text(f"{machine} written to {out} ({kind})"), soft_wrap=True)

@@ -1,0 +1,210 @@
+"""`dm predict`: data files of any size through a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from .options import AsJson, Model, Quiet, Trust
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Engine(StrEnum):
+    """Where the work is done."""
+
+    local = "local"
+    dask = "dask"
+    spark = "spark"
+
+
+class Format(StrEnum):
+    """Of the files in a folder of answers."""
+
+    parquet = "parquet"
+    csv = "csv"
+    arrow = "arrow"
+
+
+def predict(
+    model: Model,
+    data: Annotated[
+        str,
+        typer.Argument(help="A Parquet, CSV or Arrow file, a folder, or a quoted glob of them."),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A file ending in .parquet, .csv or .arrow for all answers; else a folder, with "
+            "a file of answers for each file of data.",
+        ),
+    ],
+    want_predict: Annotated[
+        bool, typer.Option("--predict", help="The model's prediction (what else, by default).")
+    ] = False,
+    want_proba: Annotated[
+        bool, typer.Option("--proba", help="A probability for each class.")
+    ] = False,
+    want_margin: Annotated[bool, typer.Option("--margin", help="Raw scores.")] = False,
+    want_leaves: Annotated[bool, typer.Option("--leaves", help="Exit leaf of each tree.")] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="A column to carry along, such as an id. Repeat for more."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            help="The column of the first feature, then of the second, ... for a model without "
+            "names, or data with other names.",
+        ),
+    ] = None,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="Here, or file by file on a cluster.")
+    ] = Engine.local,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            help="A Dask scheduler's or Spark master's address; else one is started here.",
+        ),
+    ] = None,
+    format_: Annotated[
+        Format, typer.Option("--format", help="Of the files in a folder.")
+    ] = Format.parquet,
+    n_threads: Annotated[
+        int | None, typer.Option("--n-threads", min=1, help="By default all processors.")
+    ] = None,
+    rows_at_once: Annotated[
+        int | None,
+        typer.Option("--rows-at-once", min=1, help="Rows of a batch; fewer take less memory."),
+    ] = None,
+    split_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--split-rows",
+            min=1,
+            help="Cut large Parquet files, between row groups, into pieces of about so many rows: "
+            "a cluster shares them out, and a stopped run goes on within a file.",
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh/--resume",
+            help="Remove what an earlier run wrote into the folder and start again, or go on "
+            "with it.",
+        ),
+    ] = False,
+    trust: Trust = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score data of any size: batch by batch, in memory that does not grow with it.
+
+    Columns are matched to the model's features by name, in any order; other columns are passed
+    over unless kept. A file of answers appears when it is complete, never half. Interrupted, or
+    stopped by a broken file, a run into a folder goes on where it was: run the same command again.
+
+    [bold]Examples[/]
+
+    dm predict model.txt rows.parquet -o answers.parquet --keep id
+
+    dm predict forest.skops 'data/*.csv' -o answers/ --proba --margin
+
+    dm predict model.json data/ -o answers/ --engine dask --cluster tcp://host:8786
+
+    [bold]Exit codes[/]  0 done; 2 the call, the model or the data is wrong; 130 interrupted.
+    """
+    from ..libraries import load
+    from ..stream import score
+
+    wanted = {
+        "predict": want_predict,
+        "proba": want_proba,
+        "margin": want_margin,
+        "leaves": want_leaves,
+    }
+    machine = load(model, trust=trust)
+    with Bar(Console(stderr=True), hidden=quiet or as_json) as progress:
+        try:
+            report = score(
+                machine,
+                data,
+                output,
+                outputs=[name for name, is_wanted in wanted.items() if is_wanted] or "predict",
+                keep=keep or (),
+                columns=column,
+                engine=engine.value,
+                cluster=cluster,
+                format=format_.value,
+                n_threads=n_threads,
+                rows_at_once=rows_at_once,
+                split_rows=split_rows,
+                fresh=fresh,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            typer.echo(
+                "interrupted; no unfinished file is left, and the same command goes on with a "
+                "folder where it was",
+                err=True,
+            )
+            sys.exit(130)
+    if as_json:
+        typer.echo(json.dumps(asdict(report)))
+        return
+    again = f", {report.found_finished} of them finished before" if report.found_finished else ""
+    speed = report.rows_scored / max(report.seconds, 1e-9)
+    typer.echo(
+        f"{report.rows} rows of {report.parts} file{'' if report.parts == 1 else 's'}{again} in "
+        f"{report.output}; {report.seconds:.1f} s, {speed:,.0f} rows/s"
+    )
+
+
+class Bar:
+    """A progress bar with rows, rows/s and the time left."""
+
+    def __init__(self, console: Console, hidden: bool) -> None:
+        from rich import progress
+
+        self.bar = progress.Progress(
+            progress.BarColumn(),
+            progress.TaskProgressColumn(),
+            progress.TextColumn("{task.fields[rows]} rows, {task.fields[speed]} rows/s, left"),
+            progress.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=hidden or not console.is_terminal,
+        )
+
+    def __enter__(self) -> Callable[[int, float], None]:
+        self.bar.__enter__()
+        self.task = self.bar.add_task("", total=1.0, rows="0", speed="–")
+        self.start = time.perf_counter()
+        return self.tell
+
+    def tell(self, rows: int, share: float) -> None:
+        speed = rows / max(time.perf_counter() - self.start, 1e-9)
+        self.bar.update(self.task, completed=share, rows=_short(rows), speed=_short(speed))
+
+    def __exit__(self, *error: Any) -> None:
+        self.bar.__exit__(*error)
+
+
+def _short(number: float) -> str:
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number:.0f}"

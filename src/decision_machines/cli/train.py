@@ -1,0 +1,231 @@
+"""`dm train`: a tree, or many, from a file of rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..errors import InputError, MissingLibraryError
+from .options import AsJson, Quiet
+from .training_rows import TrainingRows, read_rows
+
+MOST_RULES = 16
+"""Leaves up to which a tree is printed as rules."""
+MOST_TERMS = 4
+"""Features up to which that holds for a tree whose tests weigh all of them."""
+
+
+def train(
+    data: Annotated[Path, typer.Argument(help="Rows: a CSV, Parquet or Arrow file.")],
+    target: Annotated[str, typer.Option("--target", help="The column to predict.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM).",
+        ),
+    ] = None,
+    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Leaves of a tree.")] = 16,
+    depth: Annotated[
+        int | None, typer.Option("--depth", min=0, help="Depth of a tree; any by default.")
+    ] = None,
+    trees: Annotated[int, typer.Option("--trees", min=1, help="How many trees, at most.")] = 1,
+    oblique: Annotated[
+        bool, typer.Option("--oblique", help="Tests weigh all features (needs torch).")
+    ] = False,
+    linear: Annotated[
+        bool,
+        typer.Option("--linear", help="With --oblique, for numbers: linear functions in leaves."),
+    ] = False,
+    soft: Annotated[
+        bool,
+        typer.Option("--soft", help="Fine-tune end to end, and score the soft machine too."),
+    ] = False,
+    kind: Annotated[
+        str,
+        typer.Option("--kind", help="classification or regression; guessed by default."),
+    ] = "auto",
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help="A column to leave out, such as an id. Repeat for more."),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option("--weight", help="A column with the weight of each row.")
+    ] = None,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Give every class the same weight in total.")
+    ] = False,
+    validation: Annotated[
+        float,
+        typer.Option(
+            "--validation", min=0.0, max=0.9, help="Share of the rows kept apart for the score."
+        ),
+    ] = 0.2,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="After the score, train again on all rows.")
+    ] = False,
+    iterations: Annotated[
+        int | None,
+        typer.Option("--iterations", min=0, help="Moves of a search; more find more."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    n_threads: Annotated[
+        int | None, typer.Option("--n-threads", min=1, help="By default all processors.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a tree from a file, score it on rows kept apart, and show it.
+
+    One tree is searched for rather than grown; --trees N boosts, --oblique --trees N bags. Empty
+    cells are missing values, columns of text are categories. The file is written whole or not at
+    all. With --soft the file holds the hard machine: a soft one is a torch module.
+
+    [bold]Examples[/]
+
+    dm train rows.csv --target price -o model.dm
+
+    dm train rows.parquet --target churned --leaves 8 --drop customer_id
+
+    dm train rows.csv --target species --trees 100 --json
+
+    [bold]Exit codes[/]  0 done; 2 the call or the data is wrong; 130 interrupted.
+    """
+    try:
+        from ..estimators import DecisionMachineClassifier, DecisionMachineRegressor
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "sklearn":
+            raise
+        raise MissingLibraryError(
+            "training a tree",
+            "scikit-learn is not installed",
+            "pip install 'decision-machines[sklearn,data]'",
+        ) from None
+    from ..libraries.targets import target_of
+    from .output import check_output, write_model
+
+    written_as = None
+    if output is not None:
+        written_as = target_of(output, None)
+        check_output(output)
+    rows = read_rows(data, target, kind, drop or [], weight)
+    if written_as not in (None, "dm"):
+        _refuse_text(rows, output)
+    _refuse_contradictions(rows, oblique=oblique, linear=linear, balanced=balanced)
+    options: dict[str, Any] = {
+        "n_trees": trees,
+        "max_leaves": leaves,
+        "max_depth": depth,
+        "oblique": oblique,
+        "leaves": "linear" if linear else "constant",
+        "soft": soft,
+        "n_iterations": iterations,
+        "random_state": seed,
+        "n_threads": n_threads,
+        "verbose": False if quiet or as_json else None,
+    }
+    if rows.is_classes:
+        model: Any = DecisionMachineClassifier(
+            **options, class_weight="balanced" if balanced else None
+        )
+    else:
+        model = DecisionMachineRegressor(**options)
+    if not (quiet or as_json):
+        Console(stderr=True).print(Text(f"{rows.why}; {rows.words()}"), soft_wrap=True)
+    own, held = rows.split(validation, seed)
+    start = time.perf_counter()
+    try:
+        own.fit(model)
+        scores = {} if held is None else held.scores(model)
+        if refit and held is not None:
+            rows.fit(model)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; no file is written", err=True)
+        sys.exit(130)
+    seconds = time.perf_counter() - start
+    if output is not None:
+        write_model(model.machine_, output, written_as or "dm")
+    report = _report(model, rows, own, held, scores, seconds, output)
+    if as_json:
+        typer.echo(json.dumps(report, ensure_ascii=False, default=str))
+        return
+    _print(model, rows, scores, report, output)
+
+
+def _refuse_contradictions(
+    rows: TrainingRows, *, oblique: bool, linear: bool, balanced: bool
+) -> None:
+    """Say in the command's own words which options do not go together."""
+    doing = "choosing how to train"
+    if balanced and not rows.is_classes:
+        raise InputError(doing, f"--balanced for numbers ({rows.why})", "leave --balanced out")
+    if linear and rows.is_classes:
+        raise InputError(doing, f"--linear for classes ({rows.why})", "leave --linear out")
+    if linear and not oblique:
+        raise InputError(doing, "--linear without --oblique", "give --oblique, too")
+
+
+def _refuse_text(rows: TrainingRows, output: Any) -> None:
+    """Say before training, not after it, that other libraries' files hold no labels of ours."""
+    from ..estimators.labels import label_columns
+
+    text = [rows.table.column_names[i] for i in label_columns(rows.table)]
+    if text:
+        raise InputError(
+            f"writing {output}",
+            f"column {text[0]!r} holds text, whose labels only a .dm file keeps",
+            "write a .dm file, or drop the text columns (--drop)",
+        )
+
+
+def _report(model, rows, own, held, scores, seconds, output) -> dict[str, Any]:
+    machine = model.machine_
+    names = rows.table.column_names
+    importance = sorted(
+        zip(names, model.feature_importances_.tolist(), strict=True), key=lambda pair: -pair[1]
+    )
+    return {
+        "kind": "classification" if rows.is_classes else "regression",
+        "why": rows.why,
+        "rows": len(rows.y),
+        "rows without a target": rows.dropped,
+        "rows learned from": len(own.y),
+        "rows kept apart": 0 if held is None else len(held.y),
+        "classes": [str(c) for c in model.classes_] if rows.is_classes else None,
+        "scores": scores,
+        "trees": machine.n_trees,
+        "leaves": machine.n_leaves,
+        "depth": machine.depth,
+        "importances": {name: value for name, value in importance if value > 0},
+        "seconds": seconds,
+        "output": None if output is None else str(output),
+    }
+
+
+def _print(model, rows, scores, report, output) -> None:
+    console = Console()
+    machine = model.machine_
+    if scores:
+        said = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
+        kept = report["rows kept apart"]
+        console.print(Text(f"on {kept} rows kept apart: {said}", "bold"), soft_wrap=True)
+    else:
+        console.print(Text("no rows were kept apart: no score", "yellow"))
+    top = list(report["importances"].items())[:5]
+    if top:
+        said = ", ".join(f"{name} {value:.0%}" for name, value in top)
+        console.print(Text(f"what counts: {said}"), soft_wrap=True)
+    console.print(Text(f"{machine!r}; {report['seconds']:.1f} s"), soft_wrap=True)
+    is_readable = not machine.is_oblique or machine.n_features <= MOST_TERMS
+    if machine.n_trees == 1 and machine.n_leaves <= MOST_RULES and is_readable:
+        console.print(Text(str(machine.rules())), soft_wrap=True)
+    if output is not None:
+        console.print(Text(f"written to {output}"), soft_wrap=True)

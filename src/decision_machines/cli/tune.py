@@ -1,0 +1,195 @@
+"""`dm tune`: a trained model that goes on learning from a file of rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..errors import InputError, MissingLibraryError
+from .options import AsJson, Model, Quiet, Trust
+from .training_rows import require_columns
+
+
+def tune(
+    model: Model,
+    data: Annotated[Path, typer.Argument(help="Rows: a CSV, Parquet or Arrow file.")],
+    target: Annotated[str, typer.Option("--target", help="The column to predict.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM).",
+        ),
+    ],
+    validation: Annotated[
+        str,
+        typer.Option(
+            "--validation",
+            help="Rows to judge by: a file, best of rows that the model was not trained on, or "
+            "the share of the data to hold out.",
+        ),
+    ] = "0.2",
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            help="What to train for, such as squared, absolute, quantile:0.9, poisson, "
+            "logistic; by default what the model's link means.",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option("--weight", help="A column with the weight of each row.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="A column with the group to rank within.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help="A column to leave out, such as an id. Repeat for more."),
+    ] = None,
+    oblique: Annotated[
+        bool, typer.Option("--oblique", help="Let tests weigh several features.")
+    ] = False,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="For each setting tried.")] = 12,
+    refit: Annotated[
+        bool | None,
+        typer.Option(
+            "--refit/--no-refit",
+            help="Train again on all rows with the settings chosen; by default if the rows to "
+            "judge by were held out of the data.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    n_threads: Annotated[
+        int | None, typer.Option("--n-threads", "--threads", min=1, help="By default torch's.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="A file to keep the state in, after every epoch."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")
+    ] = False,
+    trust: Trust = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fine-tune a model's thresholds and values end to end, and write it hard again.
+
+    What is written is never worse than the model on the rows to judge by; where nothing better
+    is found, it is the model itself. Interrupted, it is the best so far. The file appears whole or
+    not at all.
+
+    [bold]Examples[/]
+
+    dm tune model.txt train.csv --target price --validation valid.csv -o tuned.dm
+
+    dm tune model.json rows.parquet --target churned -o tuned.json --checkpoint state --resume
+
+    [bold]Exit codes[/]  0 done; 2 the call, the model or the data is wrong; 130 interrupted.
+    """
+    try:
+        from ..train.tune import tune as fine_tune
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingLibraryError(
+            "tuning a machine", "torch is not installed", "pip install 'decision-machines[torch]'"
+        ) from None
+    from ..libraries import load
+    from ..libraries.targets import target_of
+    from .output import check_output, check_writable, write_model
+
+    written_as = target_of(output, None)
+    check_output(output)
+    if oblique and written_as != "dm":
+        raise InputError(
+            f"writing {output}",
+            f"--oblique, whose tests a file of the kind {written_as} may not hold",
+            "write a .dm file; `dm convert` writes it as another kind, where it can",
+        )
+    machine = load(model, trust=trust)
+    check_writable(machine, output, written_as)
+    names = {"target": target, "weight": weight, "group": group}
+    X, y, w, groups = _read(data, names, drop or [], machine.columns.names)
+    judged_by = _validation(validation, names, drop or [], machine.columns.names)
+    found = fine_tune(
+        machine,
+        X,
+        y,
+        validation=judged_by,
+        sample_weight=w,
+        group=groups,
+        objective=objective,
+        learn=("t", "slope", "V", "S") if oblique else ("t", "slope", "V"),
+        epochs=epochs,
+        refit=refit,
+        seed=seed,
+        n_threads=n_threads,
+        show=False if quiet or as_json else None,
+        checkpoint=checkpoint,
+        resume=resume,
+    )
+    said = write_model(found.machine, output, written_as)
+    if as_json:
+        report = found.report.as_dict()
+        report |= {"output": str(output), "kind": written_as, "warnings": said}
+        typer.echo(json.dumps(report, default=str))
+    else:
+        console = Console()
+        console.print(Text(str(found.report)), soft_wrap=True)
+        so_far = "; interrupted, this is the best so far" if found.report.interrupted else ""
+        console.print(Text(f"{found.machine!r} written to {output}{so_far}"), soft_wrap=True)
+    raise typer.Exit(130 if found.report.interrupted else 0)
+
+
+def _validation(
+    given: str, names: dict[str, str | None], drop: list[str], known: tuple[str, ...] | None
+) -> Any:
+    """A share, or what a file holds."""
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    if not Path(given).exists():
+        raise InputError(
+            "reading rows to judge by",
+            f"--validation {given} is neither a share nor a file",
+            "give a number between 0 and 1, or a CSV, Parquet or Arrow file",
+        )
+    return _read(Path(given), names, drop, known)
+
+
+def _read(
+    path: Path, names: dict[str, str | None], drop: list[str], known: tuple[str, ...] | None
+) -> tuple[Any, Any, Any, Any]:
+    """Features, targets, weights and groups of a file."""
+    import numpy as np
+
+    from ..files.tables import read_table
+
+    doing = f"reading {path}"
+    table = read_table(path)
+    taken = [name for name in (*names.values(), *drop) if name is not None]
+    require_columns(table, taken, doing)
+    if table[names["target"]].null_count:
+        raise InputError(
+            doing,
+            f"{table[names['target']].null_count} rows without a value in {names['target']!r}",
+            "leave these rows out",
+        )
+
+    def column(what: str) -> Any:
+        name = names[what]
+        return None if name is None else np.array(table[name].to_pylist())
+
+    features = table.drop_columns(list(dict.fromkeys(taken)))
+    if known is not None and set(known) <= set(features.column_names):
+        features = features.select(list(known))  # others are passed over, as `dm predict` does
+    return features, column("target"), column("weight"), column("group")

@@ -1,0 +1,1 @@
+"""What would have changed the answer."""

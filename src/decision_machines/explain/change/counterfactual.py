@@ -1,0 +1,174 @@
+"""What would have changed the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...machine.words import number
+from ..paths.conditions import label, labels_of
+from ..space.cells import Cells
+from .goals import goal, predicted
+from .moves import moves
+from .nearest_answer import ForestSearch, nearest_in_tree
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from ...machine import DecisionMachine
+
+DOING = "searching for a counterfactual"
+
+
+@dataclass(frozen=True, repr=False)
+class Counterfactual:
+    """The nearest input found with another answer, and how near any other could be."""
+
+    machine: DecisionMachine
+    x: Float[np.ndarray, "n"]
+    """The input, as the machine reads it."""
+    row: Float[np.ndarray, "n"] | None
+    """The counterfactual: the machine's own `predict` gives `after` for it. None: none found."""
+    before: Any
+    after: Any
+    distance: float
+    """L∞, scaled: the largest change of one feature. Infinite where none was found."""
+    n_changed: int
+    metric: str
+    lower: float
+    """Certified: no counterfactual has a smaller distance (or, by "count", fewer changes)."""
+    exact: bool
+    """Whether it is proven nearest; without a row, that no input has another answer."""
+    boxes: int
+    """How many boxes of inputs the search looked at."""
+
+    def __bool__(self) -> bool:
+        return self.row is not None
+
+    @property
+    def changes(self) -> dict[int, tuple[float, float]]:
+        """Feature → (value before, value after), for those that change."""
+        if self.row is None:
+            return {}
+        return {
+            int(f): (float(self.x[f]), float(self.row[f]))
+            for f in np.flatnonzero(_differs(self.x, self.row))
+        }
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        what = "distance" if self.metric == "linf" else "number of changes"
+        if self.row is None:
+            if self.exact:
+                return f"no input that may be reached has another answer than {self.before}"
+            return f"no other answer found; its {what} is at least {number(self.lower)}"
+        columns = self.machine.columns
+        lines = [f"{self.before} → {self.after} if"]
+        for feature, (old, new) in self.changes.items():
+            name = columns.names[feature] if columns.names is not None else f"x[{feature}]"
+            lines.append(f"  {name}: {self._said(feature, old)} → {self._said(feature, new)}")
+        count = f"{self.n_changed} feature{'' if self.n_changed == 1 else 's'} changed"
+        how = "proven nearest" if self.exact else f"{what} at least {number(self.lower)}, certified"
+        lines.append(f"distance {number(self.distance)}, {count}, {how}")
+        return "\n".join(lines)
+
+    def _said(self, feature: int, value: float) -> str:
+        if value != value:
+            return "missing"
+        if labels_of(self.machine.columns, feature) is not None:
+            return str(label(self.machine.columns, feature, int(value)))
+        short = number(value)
+        return short if float(short) == value else f"{value!r}"
+
+
+def counterfactual(
+    machine: DecisionMachine,
+    x: Any,
+    target: Any = None,
+    *,
+    metric: str = "linf",
+    fixed: Any = (),
+    ranges: Any = None,
+    integers: Any = (),
+    scale: Any = None,
+    missing_distance: float = np.inf,
+    budget: int = 4000,
+) -> Counterfactual:
+    """See `DecisionMachine.counterfactual`."""
+    if metric not in ("linf", "count"):
+        raise InputError(DOING, f"metric={metric!r}", "use 'linf' or 'count'")
+    if not isinstance(budget, (int, np.integer)) or budget < 1:
+        raise InputError(DOING, f"budget={budget!r}", "give a whole number of boxes from 1 on")
+    cells = Cells(machine, DOING)
+    row = one_row(machine, x)
+    found = goal(machine, row, target)
+    ways = moves(
+        cells,
+        row,
+        fixed=fixed,
+        ranges=ranges,
+        integers=integers,
+        scale=scale,
+        missing_distance=missing_distance,
+    )
+    if found.met(row[None])[0]:
+        return Counterfactual(
+            machine, row, row.copy(), found.before, found.before, 0.0, 0, metric, 0.0, True, 0
+        )
+    if machine.n_trees <= 1:
+        best = nearest_in_tree(cells, ways, found, metric)
+    else:
+        best = ForestSearch(cells, ways, found, int(budget)).nearest(metric)
+    if best.row is None:
+        return Counterfactual(
+            machine,
+            row,
+            None,
+            found.before,
+            None,
+            np.inf,
+            0,
+            metric,
+            best.lower,
+            best.exact,
+            best.boxes,
+        )
+    after = predicted(machine, best.row[None])
+    assert found.answers(after)[0], "a counterfactual that the machine does not confirm"
+    changed = np.flatnonzero(_differs(row, best.row))
+    far = [
+        ways.distance[int(cells.start[f]) + int(cells.cell(int(f), best.row[f]))] for f in changed
+    ]
+    return Counterfactual(
+        machine,
+        row,
+        best.row,
+        found.before,
+        after[0],
+        float(max(far, default=0.0)),
+        len(changed),
+        metric,
+        float(best.lower),
+        best.exact,
+        best.boxes,
+    )
+
+
+def one_row(machine: DecisionMachine, x: Any) -> Float[np.ndarray, "n"]:
+    """One input as numbers, given as a vector, as one row, or as a table of one row."""
+    X = np.asarray(x)[None] if np.ndim(x) == 1 and not hasattr(x, "columns") else x
+    rows = machine.features(X)
+    if len(rows) != 1:
+        raise InputError(
+            "explaining one input", f"{len(rows)} rows", "give one row: a vector, or X[i : i + 1]"
+        )
+    return rows[0].astype(np.float64)
+
+
+def _differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a != b) & ~(np.isnan(a) & np.isnan(b))

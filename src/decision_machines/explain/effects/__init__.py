@@ -1,0 +1,1 @@
+"""What features do to the answers."""

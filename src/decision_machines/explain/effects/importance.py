@@ -1,0 +1,177 @@
+"""Which features matter: how often they are tested, and what their loss costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...machine.words import number
+from ..change.goals import coded
+from .delta import can_delta, trees_that_test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxtyping import Float, Int
+
+    from ...machine import DecisionMachine
+
+DOING = "measuring importance"
+
+
+@dataclass(frozen=True, repr=False)
+class Importance:
+    """Counts for every feature and, where rows and answers were given, what shuffling it costs."""
+
+    names: tuple[str, ...]
+    splits: Int[np.ndarray, "n"]
+    """How many tests read the feature."""
+    trees: Int[np.ndarray, "n"]
+    """How many trees test it."""
+    score: float | None
+    """Of the machine on the rows as they are."""
+    drops: Float[np.ndarray, "n repeats"] | None
+    """How much of the score is lost when the feature's values are shuffled."""
+
+    @property
+    def mean(self) -> Float[np.ndarray, "n"]:
+        """Mean loss of score by shuffling; shares of all tests, where no rows were given."""
+        if self.drops is not None:
+            return self.drops.mean(axis=1)
+        return self.splits / max(int(self.splits.sum()), 1)
+
+    @property
+    def std(self) -> Float[np.ndarray, "n"]:
+        return np.zeros(len(self.names)) if self.drops is None else self.drops.std(axis=1)
+
+    def __repr__(self) -> str:
+        order = np.argsort(-self.mean, kind="stable")[:20]
+        width = max((len(self.names[f]) for f in order), default=0)
+        lines = []
+        for f in order.tolist():
+            cost = (
+                "" if self.drops is None else f"{number(self.mean[f]):>10} ± {number(self.std[f])}"
+            )
+            lines.append(f"{self.names[f]:{width}} {cost:20} {self.splits[f]} tests")
+        if len(self.names) > len(order):
+            lines.append(f"… and {len(self.names) - len(order)} more")
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def importance(
+    machine: DecisionMachine,
+    X: Any = None,
+    y: Any = None,
+    *,
+    n_repeats: int = 5,
+    seed: int = 0,
+    metric: Callable[[Any, Any], float] | None = None,
+    n_threads: int | None = None,
+) -> Importance:
+    """See `DecisionMachine.importance`."""
+    n = machine.n_features
+    names = machine.columns.names or tuple(f"x[{f}]" for f in range(n))
+    splits, trees = _counts(machine)
+    if X is None and y is None:
+        return Importance(names, splits, trees, None, None)
+    if X is None or y is None:
+        raise InputError(
+            DOING, f"{'y' if X is None else 'X'} alone", "give rows and their answers, or neither"
+        )
+    if not isinstance(n_repeats, (int, np.integer)) or n_repeats < 1:
+        raise InputError(DOING, f"n_repeats={n_repeats!r}", "give a whole number from 1 on")
+    x, answers = machine.features(X), np.asarray(y)
+    if len(answers) != len(x) or not len(x):
+        raise InputError(
+            DOING, f"{len(answers)} answers for {len(x)} rows", "give one for each row"
+        )
+    score = metric if metric is not None else _default_metric(machine)
+    plain = coded(machine)
+    baseline = float(score(answers, machine.decide(plain.margin(x, n_threads=n_threads))))
+    shuffle = _shuffles(len(x), int(n_repeats), seed)
+    drops = np.zeros((n, n_repeats))
+    for feature in range(n):
+        if not trees[feature] and machine.linear is None:
+            continue
+        rescore = _rescorer(plain, x, feature, n_threads)
+        for i, order in enumerate(shuffle):
+            found = machine.decide(rescore(x[order, feature]))
+            drops[feature, i] = baseline - float(score(answers, found))
+    return Importance(names, splits, trees, baseline, drops)
+
+
+def _counts(machine: DecisionMachine) -> tuple[np.ndarray, np.ndarray]:
+    """Tests and trees that read each feature."""
+    n = machine.n_features
+    if machine.is_oblique:
+        S = machine.S
+        test = np.repeat(np.arange(machine.n_tests), np.diff(S.indptr))
+        feature = machine.columns.feature[S.indices]
+        pairs = np.unique(np.stack([test, feature]), axis=1)
+        test, feature = pairs
+    else:
+        test = np.arange(machine.n_tests)
+        feature = machine.columns.feature[machine.selection]
+    splits = np.bincount(feature, minlength=n)
+    pairs = np.unique(np.stack([machine.trees.of_test[test], feature]), axis=1)
+    return splits, np.bincount(pairs[1], minlength=n)
+
+
+def _rescorer(machine: DecisionMachine, x: np.ndarray, feature: int, n_threads: int | None):
+    """Margins of the rows with other values of one feature: only trees that test it are redone."""
+    changed = np.array(x)
+
+    def whole(values: np.ndarray) -> np.ndarray:
+        changed[:, feature] = values
+        return machine.margin(changed, n_threads=n_threads)
+
+    if not can_delta(machine):
+        return whole
+    own = trees_that_test(machine, [feature])
+    if 4 * len(own) > 3 * machine.n_trees:
+        return whole  # to the bit, and nothing to save
+    from dataclasses import replace
+
+    moved = machine.mask(np.setdiff1d(np.arange(machine.n_trees), own))
+    moved = replace(moved, output=replace(moved.output, base=np.zeros_like(moved.output.base)))
+    rest = machine.mask(own).margin(x, n_threads=n_threads)
+
+    def parts(values: np.ndarray) -> np.ndarray:
+        changed[:, feature] = values
+        return rest + moved.margin(changed, n_threads=n_threads)
+
+    return parts
+
+
+def _default_metric(machine: DecisionMachine) -> Callable[[Any, Any], float]:
+    """The share of right labels, or R² for values."""
+    if machine.output.classes is not None:
+        return lambda y, found: float(np.mean(np.asarray(y) == np.asarray(found)))
+
+    def r2(y: Any, found: Any) -> float:
+        y, found = np.asarray(y, float), np.asarray(found, float)
+        y, found = y.reshape(len(y), -1), found.reshape(len(found), -1)
+        spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+        lost = ((y - found) ** 2).sum(axis=0)
+        return float(np.mean(1 - lost / np.where(spread > 0, spread, 1)))
+
+    return r2
+
+
+def _shuffles(n: int, n_repeats: int, seed: int) -> list[np.ndarray]:
+    """The orders in which scikit-learn's permutation_importance shuffles, for the same seed.
+
+    NumPy's old generator, on purpose: so that both give the same numbers.
+    """
+    first = np.random.RandomState(seed)
+    own = np.random.RandomState(first.randint(np.iinfo(np.int32).max + 1))
+    order, values = np.arange(n), np.arange(n)
+    found = []
+    for _ in range(n_repeats):
+        own.shuffle(order)
+        values = values[order]  # what was shuffled before is shuffled further
+        found.append(values)
+    return found

@@ -1,0 +1,192 @@
+"""Partial dependence and individual curves, by delta scoring."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..change.goals import coded
+from ..change.moves import feature_number
+from ..paths.conditions import labels_of
+from .delta import ROWS_AT_ONCE, Delta, can_delta
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from ...machine import DecisionMachine
+
+DOING = "computing partial dependence"
+
+
+@dataclass(frozen=True, repr=False)
+class PartialDependence:
+    """The mean answer, and each row's own, with features set to the values of a grid."""
+
+    features: tuple[int, ...]
+    names: tuple[str, ...]
+    grid: tuple[np.ndarray, ...]
+    """The values of each feature."""
+    average: Float[np.ndarray, "r ..."]
+    """(r, grid, ...) the mean over rows, for each of r answers."""
+    individual: Float[np.ndarray, "r m ..."] | None
+    """(r, m, grid, ...) every row's own, where it was asked for."""
+
+    def __repr__(self) -> str:
+        shape = " × ".join(str(len(g)) for g in self.grid)
+        return f"PartialDependence({', '.join(self.names)}; {shape} values)"
+
+
+def partial_dependence(
+    machine: DecisionMachine,
+    X: Any,
+    features: Any,
+    *,
+    grid: Any = None,
+    n_grid: int = 100,
+    percentiles: tuple[float, float] = (0.05, 0.95),
+    output: str = "response",
+    individual: bool = False,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+) -> PartialDependence:
+    """See `DecisionMachine.partial_dependence`."""
+    if output not in ("response", "margin"):
+        raise InputError(DOING, f"output={output!r}", "use 'response' or 'margin'")
+    x = machine.features(X)
+    if not len(x):
+        raise InputError(DOING, "no rows", "give at least one row")
+    chosen = _features(machine, features)
+    axes = _axes(machine, machine.features(X, dtype=np.float64), chosen, grid, n_grid, percentiles)
+    points = np.array(list(itertools.product(*axes)), np.float64).reshape(-1, len(chosen))
+    weight = _weight(sample_weight, len(x))
+    plain = output == "margin" or machine.output.link == "identity"
+    if can_delta(machine) and plain and not individual:
+        mean = _mean_by_delta(machine, x, chosen, points, weight, n_threads)
+        curves = None
+    else:
+        answers = _answers(machine, x, chosen, points, output, n_threads)
+        mean = np.zeros(0)
+        parts = []
+        for start, found in answers:
+            own = weight[start : start + len(found)]
+            mean = (mean if mean.size else 0.0) + np.einsum("m,mgr->gr", own, found)
+            if individual:
+                parts.append(found)
+        curves = np.concatenate(parts) if individual else None
+    shape = tuple(len(axis) for axis in axes)
+    names = machine.columns.names
+    return PartialDependence(
+        tuple(chosen),
+        tuple(f"x[{f}]" if names is None else names[f] for f in chosen),
+        tuple(axes),
+        mean.T.reshape(-1, *shape),
+        None if curves is None else curves.transpose(2, 0, 1).reshape(-1, len(x), *shape),
+    )
+
+
+def ice(machine: DecisionMachine, X: Any, feature: Any, **options: Any) -> PartialDependence:
+    """See `DecisionMachine.ice`."""
+    return partial_dependence(machine, X, [feature], individual=True, **options)
+
+
+def _mean_by_delta(machine, x, chosen, points, weight, n_threads) -> np.ndarray:
+    delta = Delta(machine, chosen, points, n_threads)
+    total = np.zeros((len(points), machine.n_outputs))
+    for start in range(0, len(x), ROWS_AT_ONCE):
+        block = slice(start, start + ROWS_AT_ONCE)
+        total += delta.mean_margins(x[block], weight[block])
+    return total
+
+
+def _answers(machine, x, chosen, points, output, n_threads):
+    """(start, (m, G, r) answers) for blocks of rows."""
+    delta = Delta(machine, chosen, points, n_threads) if can_delta(machine) else None
+    wide = max(1, len(points) * max(machine.n_outputs, 1))
+    rows = max(16, min(ROWS_AT_ONCE, 2**24 // wide))
+    for start in range(0, len(x), rows):
+        block = x[start : start + rows]
+        if delta is not None:
+            margins = delta.margins(block)
+        else:
+            margins = _redone(machine, block, chosen, points, n_threads)
+        m, g, k = margins.shape
+        if output == "response":
+            flat = margins.reshape(m * g, k).astype(machine.output.dtype)
+            margins = machine.respond(flat).astype(np.float64).reshape(m, g, -1)
+        yield start, margins
+
+
+def _redone(machine, x, chosen, points, n_threads) -> np.ndarray:
+    """Every row scored anew at every point, where sums of leaves do not say it all."""
+    plain = coded(machine)
+    found = np.empty((len(x), len(points), machine.n_outputs))
+    for g, point in enumerate(points):
+        changed = np.array(x)
+        changed[:, chosen] = point
+        found[:, g] = plain.margin(changed, n_threads=n_threads)
+    return found
+
+
+def _features(machine: DecisionMachine, features: Any) -> list[int]:
+    many = [features] if isinstance(features, (str, int, np.integer)) else list(features)
+    chosen = [feature_number(machine, f) for f in many]
+    if not 1 <= len(chosen) <= 2 or len(set(chosen)) != len(chosen):
+        raise InputError(DOING, f"features={features!r}", "give one feature, or two different ones")
+    return chosen
+
+
+def _axes(machine, x, chosen, grid, n_grid, percentiles) -> list[np.ndarray]:
+    if grid is not None:
+        many = [grid] if len(chosen) == 1 and np.ndim(grid[0]) == 0 else list(grid)
+        try:
+            axes = [np.asarray(axis, np.float64) for axis in many]
+        except (TypeError, ValueError):
+            axes = []
+        if len(axes) != len(chosen) or any(a.ndim != 1 or not len(a) for a in axes):
+            raise InputError(
+                DOING,
+                f"a grid of {type(grid).__name__} for {len(chosen)} feature(s)",
+                "give a list of numbers for each feature",
+            )
+        return axes
+    if not isinstance(n_grid, (int, np.integer)) or n_grid < 2:
+        raise InputError(DOING, f"n_grid={n_grid!r}", "give a whole number from 2 on")
+    low, high = percentiles
+    if not 0 <= low < high <= 1:
+        raise InputError(DOING, f"percentiles={percentiles!r}", "give 0 ≤ low < high ≤ 1")
+    return [_axis(machine, x[:, f], f, int(n_grid), (low, high)) for f in chosen]
+
+
+def _axis(machine, column, feature, n_grid, percentiles) -> np.ndarray:
+    """The distinct values where they are few, else equal steps between two quantiles."""
+    labels = labels_of(machine.columns, feature)
+    if labels is not None:
+        return np.arange(len(labels), dtype=np.float64)
+    values = np.unique(column[~np.isnan(column)]).astype(np.float64)
+    if len(values) < n_grid:
+        return values if len(values) else np.array([np.nan])
+    from scipy.stats.mstats import mquantiles
+
+    ends = mquantiles(column[~np.isnan(column)], prob=percentiles, axis=0)
+    if np.allclose(ends[0], ends[1]):
+        raise InputError(
+            DOING,
+            f"the quantiles {percentiles} of feature {feature} are both {ends[0]}",
+            "give wider percentiles, or the grid itself",
+        )
+    return np.linspace(ends[0], ends[1], num=n_grid, endpoint=True).astype(np.float64)
+
+
+def _weight(given: Any, n: int) -> np.ndarray:
+    if given is None:
+        return np.full(n, 1.0 / n)
+    weight = np.asarray(given, np.float64).reshape(-1)
+    if len(weight) != n or not np.all(weight >= 0) or not weight.sum() > 0:
+        raise InputError(
+            DOING, f"{len(weight)} weights for {n} rows", "give one weight from 0 on for each row"
+        )
+    return weight / weight.sum()

@@ -1,0 +1,1 @@
+"""What a machine is: its canonical form, and what differs between two."""

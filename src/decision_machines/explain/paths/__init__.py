@@ -1,0 +1,1 @@
+"""What a path through a tree says."""

@@ -1,0 +1,1 @@
+"""Proofs that a machine and a model answer alike, and why they do not."""

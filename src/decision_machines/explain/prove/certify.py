@@ -1,0 +1,226 @@
+"""A proof, by probes, that a machine and a model route every input alike."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...libraries.oracles import oracle_of, rows_that_differ
+from .probes import probe_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...libraries.oracles import Oracle
+    from ...machine import DecisionMachine
+
+WHOLE_ROWS = 2000
+"""How many probes also go through the whole model, to prove the sum and not only the trees."""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One input that the machine and the model answer differently."""
+
+    tree: int | None
+    """None where whole margins differ while every tree agrees."""
+    test: int | None
+    """What the source calls the node that the input probes, where it has a name for it."""
+    x: np.ndarray
+    what: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        where = "the whole model" if self.tree is None else f"tree {self.tree}"
+        node = "" if self.test is None else f", at node {self.test}"
+        return f"{self.what} in {where}{node}: ours {self.ours}, the model's {self.theirs}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was proven, and what was not."""
+
+    source: str
+    trees: int
+    tests: int
+    proven: int
+    """Tests whose boundary was probed on every side that an input can reach, all in agreement."""
+    one_sided: int
+    """Of these, tests that every input which reaches them answers alike."""
+    unreachable: int
+    """Tests that no input reaches: their path contradicts itself."""
+    unknown: int
+    """Tests on labels that the model keeps no text of: give rows that hold them."""
+    probes: int
+    compared: str
+    """What the library let us compare: leaves, values, margins."""
+    first_disagreement: Disagreement | None
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether no probe disagreed and every reachable test was probed."""
+        return self.first_disagreement is None and self.proven + self.unreachable == self.tests
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'PROVEN' if self.holds else 'NOT PROVEN'}: {self.source}",
+            f"  {self.proven} of {self.tests} tests in {self.trees} trees proven by {self.probes} "
+            f"probes ({self.compared}) in {self.seconds:.1f} s",
+        ]
+        if self.one_sided:
+            lines.append(
+                f"  {self.one_sided} of them always answer the same where they are reached"
+            )
+        if self.unreachable:
+            lines.append(f"  {self.unreachable} tests are reached by no input")
+        if self.unknown:
+            lines.append(
+                f"  {self.unknown} tests ask for labels that the model does not keep; "
+                "give rows that hold them"
+            )
+        if self.first_disagreement is not None:
+            lines.append(f"  first disagreement: {self.first_disagreement}")
+            lines.append(f"  at x = {self.first_disagreement.x.tolist()}")
+        return "\n".join(lines)
+
+
+def certify(
+    machine: DecisionMachine,
+    model: Any,
+    X: Any = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Certificate:
+    """Prove by probes that `machine` and `model` route every input alike.
+
+    Every test reads one feature, so two trees agree on *all* inputs if they agree on both sides of
+    the boundary of every test, among the inputs that reach it. For each test, rows are built that
+    reach it and hold the threshold, its neighbours in the source's dtype, values that round
+    across it, NaN, ±inf, ±0 and every category in and out of the set; leaf numbers and margins
+    are compared with the library's own, bit for bit. The work is linear in the number of tests,
+    where the library can be asked for one tree at a time.
+
+    Parameters
+    ----------
+    machine
+        What `dm.convert(model)` gave, or any machine.
+    model
+        The fitted object that it should equal.
+    X
+        Rows to compare besides the probes. A model that keeps only hashes of its labels
+        (CatBoost) can be asked about the labels of these rows alone.
+    progress
+        Called with (trees done, trees).
+
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    >>> bool(certify(dm.convert(model), model))
+    True
+    """
+    begin = time.perf_counter()
+    oracle = oracle_of(model, machine)
+    if oracle.n_trees is not None and oracle.n_trees != machine.n_trees:
+        raise InputError(
+            "certifying a machine",
+            f"the machine has {machine.n_trees} trees, the model {oracle.n_trees}",
+            "compare a machine with the model that it was converted from",
+        )
+    proven = one_sided = unreachable = unknown = probes = 0
+    given = None if X is None else machine.features(X, dtype=np.float64)
+    if given is not None and not oracle.keeps_labels:
+        oracle.learn_labels(X, given)
+    first: Disagreement | None = None
+    whole: list[np.ndarray] = []
+    per_tree = max(1, WHOLE_ROWS // max(machine.n_trees, 1))
+    for tree in range(machine.n_trees):
+        found = probe_tree(
+            machine,
+            tree,
+            takes_infinity=oracle.takes_infinity,
+            takes_nan=oracle.takes_nan,
+            codes=oracle.codes,
+        )
+        wrong = _compare_tree(oracle, tree, found.X)
+        n_reached = int(np.count_nonzero(found.reached & ~found.unknown))
+        probes += len(found.X)
+        unknown += int(np.count_nonzero(found.unknown))
+        unreachable += int(np.count_nonzero(~found.reached & ~found.unknown))
+        if wrong is None:
+            proven += n_reached
+            one_sided += int(np.count_nonzero(found.reached & ~found.both_sides & ~found.unknown))
+        else:
+            row, what, ours, theirs = wrong
+            failed = np.unique(found.test[row])
+            proven += n_reached - len(failed)
+            if first is None:
+                first = Disagreement(
+                    tree, _name(machine, found.test[row[0]]), found.X[row[0]], what, ours, theirs
+                )
+        step = max(1, len(found.X) // per_tree) if oracle.one_tree_at_a_time else 1
+        whole.append(found.X[::step])
+        if progress is not None:
+            progress(tree + 1, machine.n_trees)
+    if given is not None:
+        whole.append(given)
+    rows = np.concatenate(whole) if whole else np.zeros((1, machine.n_features))
+    if first is None:
+        first = _compare_whole(oracle, rows)
+    return Certificate(
+        machine.source,
+        machine.n_trees,
+        machine.n_tests,
+        proven,
+        one_sided,
+        unreachable,
+        unknown,
+        probes,
+        oracle.compared,
+        first,
+        time.perf_counter() - begin,
+    )
+
+
+def _name(machine: DecisionMachine, test: int) -> int | None:
+    if test < 0 or machine.trees.test_ids is None:
+        return None if test < 0 else int(test)
+    return int(machine.trees.test_ids[test])
+
+
+def _compare_tree(oracle: Oracle, tree: int, X: np.ndarray):
+    """The rows that one tree answers differently, what differs, and both answers to the first."""
+    if (theirs := oracle.leaves(X, tree)) is not None:
+        ours = oracle.machine.tree(tree).source_leaves(X)[:, 0]
+        if wrong := _first_difference("exit leaf", ours, theirs):
+            return wrong
+    margins = oracle.compare_tree(X, tree)
+    return None if margins is None else _first_difference("margin", *margins)
+
+
+def _compare_whole(oracle: Oracle, X: np.ndarray) -> Disagreement | None:
+    wrong = _first_difference(*oracle.whole(X))
+    if wrong is None:
+        return None
+    rows, what, ours, theirs = wrong
+    return Disagreement(None, None, X[rows[0]], what, ours, theirs)
+
+
+def _first_difference(what: str, ours: np.ndarray, theirs: np.ndarray):
+    """Rows that differ, in what, and both values of the first one."""
+    rows = rows_that_differ(ours, theirs)
+    if not len(rows):
+        return None
+    return rows, what, ours[rows[0]].squeeze()[()], theirs[rows[0]].squeeze()[()]

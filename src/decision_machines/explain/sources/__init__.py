@@ -1,1 +1,0 @@
-"""How each library is asked for its own leaves and margins, one file each."""

@@ -1,0 +1,1 @@
+"""The space of inputs as a machine divides it."""

@@ -1,0 +1,1 @@
+"""The files room: tables in, whole files out."""

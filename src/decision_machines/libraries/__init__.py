@@ -1,0 +1,97 @@
+"""The libraries room: the models and files of other libraries, read, written and asked.
+
+A folder for each library, with its `read`, `write`, `ask` (the library's own answers) and
+`objectives`; the folder's `LIBRARY` says what there is, and `registry` finds the folders. Files of
+this room hold what several libraries share. A reader is exact: a field that changes a prediction is
+read or refused, never ignored. A writer is exact or refuses: what the target cannot say is named
+with the field, the tree and the test, and a way out. `to_onnx` and `to_treelite` also write what
+differs in the last digits, and warn with the cause.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DecisionMachinesError, InputError, InvariantError
+from ..machine import DecisionMachine
+from .formats import broken, read_content, read_file
+from .registry import library_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["convert", "load"]
+
+
+def convert(model: Any) -> DecisionMachine:
+    """The machine that answers as `model` does, to the bit.
+
+    Parameters
+    ----------
+    model
+        A fitted tree model of a supported library, or the content of a model file as bytes or
+        text. A machine is returned as it is.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> convert(model)
+    DecisionMachine(1 tree, 3 leaves, depth 2, 4 features, 3 outputs;
+    scikit-learn DecisionTreeClassifier)
+    """
+    if isinstance(model, DecisionMachine):
+        return model
+    if isinstance(model, os.PathLike):
+        raise InputError("converting a model", f"a path, {model}", f"use dm.load({str(model)!r})")
+    if isinstance(model, (bytes, bytearray, memoryview, str)):
+        return _of_content(lambda: convert(read_content(_as_bytes(model))), "a model's content")
+    return library_of(model, "converting a model").read(model)
+
+
+def load(path: str | os.PathLike, *, trust: bool = False) -> DecisionMachine:
+    """The machine of a model file, told apart by its content, never by its name.
+
+    Parameters
+    ----------
+    path
+        Our own file (`.dm`, see `DecisionMachine.save`), or one of XGBoost (JSON or UBJSON),
+        LightGBM (text), CatBoost (cbm or JSON), ONNX, or scikit-learn models (skops, pickle,
+        joblib).
+    trust
+        A pickle or joblib file runs whatever code its writer put in it, merely by being read.
+        Such a file is refused unless this is True.
+
+    Raises
+    ------
+    InputError
+        Where there is no such file, or it is a pickle and `trust` is False.
+    ModelFormatError
+        Where the file is of no kind we know, or truncated, or edited.
+    """
+    return _of_content(lambda: convert(read_file(path, trust=trust)), str(path))
+
+
+def _of_content(read: Callable[[], DecisionMachine], source: str) -> DecisionMachine:
+    """What `read` gives; whatever goes wrong in it, the content is at fault."""
+    try:
+        return read()
+    except InvariantError as error:
+        raise broken(source, error.found) from error
+    except DecisionMachinesError:
+        raise
+    except Exception as error:
+        raise broken(source, f"{type(error).__name__}: {error}") from error
+
+
+def _as_bytes(content: Any) -> bytes:
+    if isinstance(content, str):
+        if len(content) < 4096 and "\n" not in content and os.path.exists(content):
+            raise InputError(
+                "converting a model", f"text that names a file, {content!r}", "use dm.load"
+            )
+        return content.encode()
+    return bytes(content)

@@ -1,0 +1,259 @@
+"""CatBoost's JSON export.
+
+Numbers are read to the bit. CatBoost's own reader of this file is not as careful: a model loaded
+back from JSON may answer differently in the last bit than the model that was saved.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from .parts import CatFeature, Ctr, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
+
+NAN_TREATMENTS = ("AsIs", "AsFalse", "AsTrue")
+
+
+def parse_json(data: bytes, doing: str) -> Parts:
+    """The parts of a model from the bytes of a .json file."""
+    try:
+        model = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        refuse(doing, f"it is no JSON ({error})")
+    reader = _Reader(doing)
+    model = reader.mapping(model, "the model")
+    features = reader.mapping(model.get("features_info"), "features_info")
+    floats = [reader.float_feature(f) for f in reader.sequence(features, "float_features")]
+    cats = [reader.cat_feature(f) for f in reader.sequence(features, "categorical_features")]
+    ctrs = [reader.ctr(f) for f in reader.sequence(features, "ctrs")]
+    others = [
+        str(reader.mapping(f, kind).get("feature_id") or kind)
+        for kind in ("text_features", "embedding_features")
+        for f in reader.sequence(features, kind)
+    ]
+    scale, bias = reader.scale_and_bias(model.get("scale_and_bias"))
+    if "trees" in model:
+        nodes, values, tests = reader.free_trees(reader.sequence(model, "trees"), len(bias))
+    else:
+        trees = reader.sequence(model, "oblivious_trees")
+        nodes, values, tests = reader.symmetric_trees(trees, len(bias))
+    reader.check_tests(tests, floats, cats)
+    hashes = [reader.mapping(h, "a hash") for h in reader.sequence(features, "cat_features_hash")]
+    return Parts(
+        floats=[f for f, _ in floats],
+        cats=[f for f, _ in cats],
+        ctrs=ctrs,
+        other_features=others,
+        nodes=nodes,
+        leaf_values=values,
+        scale=scale,
+        bias=bias,
+        info=reader.mapping(model.get("model_info", {}), "model_info"),
+        texts={reader.hash(h.get("hash")): str(h.get("value")) for h in hashes},
+    )
+
+
+class _Reader:
+    """Reads values whose types are checked, and says what was read when one is wrong."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+
+    # ------------------------------------------------------------------ values
+
+    def mapping(self, value: Any, what: str) -> dict:
+        if not isinstance(value, dict):
+            refuse(self.doing, f"{what} is {_short(value)} where an object is needed")
+        return value
+
+    def sequence(self, holder: dict, key: str) -> list:
+        value = holder.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            refuse(self.doing, f"{key} is {_short(value)} where a list is needed")
+        return value
+
+    def integer(self, holder: dict, key: str) -> int:
+        value = holder.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 31:
+            refuse(self.doing, f"{key} is {_short(value)} where an integer is needed")
+        return value
+
+    def hash(self, value: Any) -> int:
+        """A 32-bit hash, written with or without a sign."""
+        if not isinstance(value, int) or not -(1 << 31) <= value < 1 << 32:
+            refuse(self.doing, f"the hash {_short(value)} where 32 bits are needed")
+        return value - (1 << 32) if value >> 31 > 0 else value
+
+    def numbers(self, values: Any, what: str) -> np.ndarray:
+        try:
+            array = np.array(values if isinstance(values, list) else None)
+        except ValueError:
+            array = np.empty((0, 0))
+        if array.shape == (0,):
+            return np.empty(0)
+        if array.ndim != 1 or array.dtype.kind not in "iuf":
+            refuse(self.doing, f"{what} is {_short(values)} where a list of numbers is needed")
+        return array.astype(np.float64)
+
+    # ------------------------------------------------------------------ features
+
+    def float_feature(self, value: Any) -> tuple[FloatFeature, int]:
+        feature = self.mapping(value, "a float feature")
+        treatment, has_nans = feature.get("nan_value_treatment"), feature.get("has_nans")
+        if treatment not in NAN_TREATMENTS or not isinstance(has_nans, bool):
+            refuse(
+                self.doing,
+                f"a float feature whose nan_value_treatment is {_short(treatment)} and has_nans "
+                f"{_short(has_nans)}",
+            )
+        with np.errstate(over="ignore"):
+            borders = self.numbers(feature.get("borders"), "borders").astype(np.float32)
+        return (
+            FloatFeature(
+                self.integer(feature, "flat_feature_index"),
+                str(feature.get("feature_id", feature.get("feature_name", ""))),
+                borders,
+                has_nans and treatment == "AsTrue",
+            ),
+            self.integer(feature, "feature_index"),
+        )
+
+    def cat_feature(self, value: Any) -> tuple[CatFeature, int]:
+        feature = self.mapping(value, "a categorical feature")
+        values = [self.hash(v) for v in self.sequence(feature, "values")]
+        return (
+            CatFeature(
+                self.integer(feature, "flat_feature_index"),
+                str(feature.get("feature_id", feature.get("feature_name", ""))),
+                np.array(values, np.int32),
+            ),
+            self.integer(feature, "feature_index"),
+        )
+
+    def ctr(self, value: Any) -> Ctr:
+        ctr = self.mapping(value, "a CTR")
+        elements = [self.mapping(e, "a CTR's element") for e in self.sequence(ctr, "elements")]
+        cats = [self.integer(e, "cat_feature_index") for e in elements if "cat_feature_index" in e]
+        return Ctr(len(self.numbers(ctr.get("borders"), "a CTR's borders")), tuple(cats))
+
+    def scale_and_bias(self, value: Any) -> tuple[float, np.ndarray]:
+        if value is None:
+            return 1.0, np.zeros(1)
+        if not isinstance(value, list) or len(value) != 2:
+            refuse(self.doing, f"scale_and_bias is {_short(value)}")
+        scale, bias = value
+        bias = self.numbers(bias if isinstance(bias, list) else [bias], "the bias")
+        return float(self.numbers([scale], "the scale")[0]), bias
+
+    # ------------------------------------------------------------------ trees
+
+    def symmetric_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict]]:
+        tests, sizes, values = [], [], []
+        for i, value in enumerate(trees):
+            tree = self.mapping(value, f"tree {i}")
+            splits = self.sequence(tree, "splits")
+            leaves = self.numbers(tree.get("leaf_values"), f"leaf_values of tree {i}")
+            if len(splits) > 30 or len(leaves) != k << len(splits):
+                refuse(
+                    self.doing,
+                    f"tree {i} has {len(splits)} splits and {len(leaves)} leaf values for {k} "
+                    "outputs",
+                )
+            tests.extend(splits)
+            sizes.append(len(splits))
+            values.append(leaves)
+        rows = (np.concatenate(values) if values else np.empty(0)).reshape(-1, k)
+        bins = self.bins(tests)
+        nodes = symmetric_nodes(np.array(sizes, np.int64), bins, len(rows), self.doing)
+        return nodes, rows, tests
+
+    def free_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict]]:
+        """Nested trees of any shape, unnested with a stack: nodes in preorder, leaves in order."""
+        left: list[int] = []
+        right: list[int] = []
+        values: list[Any] = []
+        inner, rows, tests = [], [], []
+        start, first_row = [0], []
+        for i, tree in enumerate(trees):
+            first_row.append(len(values))
+            stack: list[tuple[Any, list[int] | None, int]] = [(tree, None, 0)]
+            while stack:
+                value, side, parent = stack.pop()
+                node = self.mapping(value, f"a node of tree {i}")
+                at = len(left)
+                if side is not None:
+                    side[parent] = at - start[-1]
+                left.append(-1)
+                right.append(-1)
+                if "split" in node:
+                    inner.append(at)
+                    tests.append(node["split"])
+                    rows.append(-1)
+                    stack.append((node.get("right"), right, at))
+                    stack.append((node.get("left"), left, at))
+                else:
+                    rows.append(len(values))
+                    value = node.get("value")
+                    values.append(value if isinstance(value, list) else [value])
+            start.append(len(left))
+        if any(len(value) != k for value in values):
+            refuse(self.doing, f"a leaf without a value for each of {k} outputs")
+        flat = self.numbers([v for value in values for v in value], "leaf values")
+        test = np.full(len(left), -1, np.int64)
+        test[inner] = self.bins(tests)
+        nodes = Nodes(
+            np.array(left, np.int64),
+            np.array(right, np.int64),
+            test,
+            np.array(rows, np.int64),
+            np.array(start, np.int64),
+            np.array(first_row, np.int64),
+        )
+        return nodes, flat.reshape(-1, k), tests
+
+    def bins(self, tests: list) -> np.ndarray:
+        return np.array(
+            [self.integer(self.mapping(test, "a split"), "split_index") for test in tests], np.int64
+        )
+
+    def check_tests(
+        self,
+        tests: list[dict],
+        floats: list[tuple[FloatFeature, int]],
+        cats: list[tuple[CatFeature, int]],
+    ) -> None:
+        """What each split says of itself must be what its number points to."""
+        known = [
+            ("FloatFeature", index, float(border))
+            for feature, index in floats
+            for border in feature.borders
+        ] + [
+            ("OneHotFeature", index, int(value))
+            for feature, index in cats
+            for value in feature.values
+        ]
+        for test in tests:
+            at = test["split_index"]
+            if not 0 <= at < len(known):
+                continue
+            if test.get("split_type") == "FloatFeature":
+                border = test.get("border")
+                if isinstance(border, (int, float)) and abs(border) < 1e300:
+                    with np.errstate(over="ignore"):
+                        border = float(np.float32(border))
+                said: tuple = ("FloatFeature", test.get("float_feature_index"), border)
+            else:
+                value = test.get("value")
+                value = self.hash(value) if isinstance(value, int) else value
+                said = (test.get("split_type"), test.get("cat_feature_index"), value)
+            if said != known[at]:
+                refuse(self.doing, f"split {at} is {known[at]} but calls itself {said}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,86 @@
+"""What the folder of a library offers: read its models, ask them, open and write its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from ..errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..machine import DecisionMachine
+    from .oracles import Oracle
+
+MARKED, RECOGNISED, UNMARKED = range(3)
+"""How surely a format is told apart: by its first bytes, by its content, by nothing better."""
+
+
+class Format(NamedTuple):
+    """A kind of model file."""
+
+    name: str
+    looks_like: Callable[[bytes], bool]
+    read: Callable[[bytes, str], Any]
+    """From bytes, and what to call them in errors, to a machine, or to a model of the library."""
+    certainty: int = RECOGNISED
+
+
+class Target(NamedTuple):
+    """A kind of model file that a machine can be written as."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    content: Callable[..., bytes]
+    """From a machine, the file's suffix and the options to the bytes of the file."""
+    options: tuple[str, ...] = ()
+    """The names of the options that `content` takes."""
+
+
+class Library:
+    """One library; its folder holds a subclass with what this library has.
+
+    A method imports what it needs when it is called: making the registry loads no reader.
+    """
+
+    name: ClassVar[str]
+    """The folder's name, and that of the extra that installs the library."""
+    package: ClassVar[str | None] = None
+    """The package that the classes of its models come from; None where it has no models."""
+    engine: ClassVar[str | None] = None
+    """The package that predicts, where it is not `package`."""
+
+    def formats(self) -> tuple[Format, ...]:
+        """The model files that it reads."""
+        return ()
+
+    def targets(self) -> tuple[Target, ...]:
+        """The model files that it writes."""
+        return ()
+
+    def read(self, model: Any) -> DecisionMachine:
+        """The machine that answers as a model of this library does."""
+        raise self._lacks(f"reading a {type(model).__name__}")
+
+    def open(self, package: Any, data: bytes) -> Any:
+        """The library's own object of the content of a model file.
+
+        Parameters
+        ----------
+        package
+            The library, imported.
+        """
+        raise self._lacks("opening a model file")
+
+    def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
+        """Who asks a model for its own leaves and margins."""
+        raise self._lacks(f"asking a {type(model).__name__} for its own answers")
+
+    def predictor(self, model: Any) -> Callable[[Any, int], Any]:
+        """A model's `predict` as its users call it: a function of rows and a number of threads."""
+        raise self._lacks(f"predicting with a {type(model).__name__}")
+
+    def _lacks(self, doing: str) -> UnsupportedModelError:
+        return UnsupportedModelError(
+            doing, f"{self.name} is only written, never read", "use the model it was made from"
+        )

@@ -1,0 +1,54 @@
+"""A model file opened by the library that wrote it, to compare a machine with."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DecisionMachinesError, InputError, MissingLibraryError, ModelFormatError
+from ..machine import DecisionMachine
+from .formats import read_file
+from .registry import formats
+
+if TYPE_CHECKING:
+    import os
+
+
+def open_original(path: str | os.PathLike, *, trust: bool = False) -> Any:
+    """The source library's own object of a model file.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where that library is not installed; the message names the extra.
+    """
+    found = read_file(path, trust=trust)
+    if not isinstance(found, DecisionMachine):
+        return found
+    data = Path(path).read_bytes()
+    library, kind = next(pair for pair in formats() if pair[1].looks_like(data))
+    if library.package is None:
+        raise InputError(
+            f"opening {path} as its own library does",
+            f"it is a {kind.name}: this library is its own",
+            "give the model file that the machine was converted from",
+        )
+    try:
+        package = importlib.import_module(library.package)
+    except ImportError:
+        raise MissingLibraryError(
+            f"opening {path} as its own library does",
+            f"{library.package} is not installed",
+            f"pip install 'decision-machines[{library.name}]'",
+        ) from None
+    try:
+        return library.open(package, data)
+    except DecisionMachinesError:
+        raise
+    except Exception as error:
+        raise ModelFormatError(
+            f"opening {path} with {library.package}",
+            f"the library refuses it: {error}",
+            "check that the installed version can read this file",
+        ) from None

@@ -1,0 +1,360 @@
+"""Our own file, `.dm`; `machine.schema` says what it holds. Reading it runs no code of the file's.
+
+Everything is checked before it is used: the container, the names, dtypes and shapes of the arrays,
+the types and ranges of all else, and at last the machine's own invariants.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
+from ...machine import CategorySets, Columns, DecisionMachine, LinearLeaves, Output, Trees, schema
+from ...machine.schema import label_from_json, number_from_json
+from ..document import Document
+from .safetensors import read_container, strict_json
+
+STEPS = 19
+"""Of the programs of the link `onnx`."""
+
+
+def looks_like_dm(data: bytes) -> bool:
+    """Whether the bytes begin with a safetensors header that names our format."""
+    if data[8:9] != b"{":
+        return False
+    size = int.from_bytes(data[:8], "little")
+    return data.find(b'"' + schema.FORMAT.encode() + b'"', 8, 8 + size) >= 0
+
+
+def read_dm_bytes(data: bytes, source: str = "a machine's file") -> DecisionMachine:
+    """The machine in the content of a `.dm` file."""
+    doing = f"reading the machine {source}"
+    metadata, arrays = read_container(bytes(data), doing)
+    version = metadata.get("version", "")
+    if metadata.get("format") != schema.FORMAT or not re.fullmatch("[1-9][0-9]{0,5}", version):
+        _broken(doing, "it does not name its format and a version")
+    if int(version) > schema.VERSION:
+        raise UnsupportedModelError(
+            doing,
+            f"it is of version {version}; this library reads up to {schema.VERSION}",
+            "install a newer decision-machines, or save the machine again with this one",
+        )
+    texts = strict_json(metadata.get("machine", ""), doing, "the machine's text")
+    for old in range(int(version), schema.VERSION):
+        texts, arrays = schema.UPGRADES[old](texts, arrays)
+    try:
+        return _machine(Document(texts, doing), arrays)
+    except InvariantError as error:
+        _broken(doing, error.found)
+
+
+def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachine:
+    doing = document.doing
+    _check_arrays(arrays, doing)
+    _check_starts(arrays, doing)
+    columns = _columns(document.child("columns"), arrays)
+    output = _output(document.child("output"), arrays)
+    if arrays["t"].dtype != columns.dtype or arrays["output.base"].dtype != output.dtype:
+        _broken(doing, "thresholds or base scores of another dtype than the file says")
+    linear = None
+    if "linear.start" in arrays:
+        linear = LinearLeaves(
+            *(arrays[f"linear.{name}"] for name in ("intercept", "start", "feature", "coefficient"))
+        )
+    machine = DecisionMachine(
+        columns=columns,
+        selection=_selection(arrays, len(columns), doing),
+        t=arrays["t"],
+        missing=arrays["missing"],
+        children=arrays["children"],
+        V=arrays["V"],
+        trees=Trees(
+            arrays["trees.test_start"],
+            arrays["trees.feeds"],
+            arrays.get("trees.test_ids"),
+            arrays.get("trees.leaf_ids"),
+        ),
+        output=output,
+        linear=linear,
+        source=document.text("source"),
+    )
+    _check_answers(machine, doing)
+    return machine
+
+
+# ---------------------------------------------------------------------- arrays
+
+
+def _check_arrays(arrays: dict[str, np.ndarray], doing: str) -> None:
+    """Names, dtypes and shapes as the schema has them; a letter has one size throughout."""
+    sizes: dict[str, int] = {}
+    for name, array in arrays.items():
+        if name.startswith(schema.CLASSES):
+            continue
+        known = schema.ARRAYS.get(name)
+        if known is None:
+            _broken(doing, f"an array {name[:60]!r} that no machine has")
+        if schema.NAMES[array.dtype.newbyteorder("<")] not in known.dtypes:
+            _broken(doing, f"{name} is of {array.dtype}, not of {' or '.join(known.dtypes)}")
+        letters = known.shape.split()
+        if array.ndim != len(letters):
+            _broken(doing, f"{name} has {array.ndim} dimensions, not {len(letters)}")
+        for letter, size in zip(letters, array.shape, strict=True):
+            letter, _, more = letter.partition("+")
+            wanted = (
+                int(letter) if letter.isdecimal() else sizes.setdefault(letter, size - bool(more))
+            )
+            if size - bool(more) != wanted or wanted < 0:
+                _broken(doing, f"{name} of shape {array.shape}, which does not fit the others")
+    missing = [name for name, a in schema.ARRAYS.items() if a.needed and name not in arrays]
+    for prefix in schema.TOGETHER:
+        group = [name for name in schema.ARRAYS if name.startswith(prefix)]
+        if any(name in arrays for name in group):
+            missing += [name for name in group if name not in arrays]
+    if missing:
+        _broken(doing, f"the array {missing[0]} is missing")
+    if ("selection" in arrays) == ("selection.data" in arrays):
+        _broken(doing, "not one selection of columns")
+    if sizes["L"] != sizes["J"] + sizes["T"]:
+        _broken(doing, f"{sizes['L']} leaves for {sizes['J']} tests in {sizes['T']} trees")
+
+
+def _check_starts(arrays: dict[str, np.ndarray], doing: str) -> None:
+    """Starts ascend from 0 to the size of what they divide: only then are differences sizes."""
+    for name, of in (
+        ("trees.test_start", "t"),
+        ("columns.sets.start", "columns.sets.members"),
+        ("selection.indptr", "selection.indices"),
+        ("linear.start", "linear.feature"),
+    ):
+        start = arrays.get(name)
+        if start is None:
+            continue
+        size = len(arrays[of])
+        if np.any((start < 0) | (start > size)) or start[0] != 0 or start[-1] != size:
+            _broken(doing, f"{name} does not reach from 0 to {size}")
+        if np.any(np.diff(start) < 0):
+            _broken(doing, f"{name} does not ascend")
+
+
+def _selection(arrays: dict[str, np.ndarray], n_columns: int, doing: str) -> Any:
+    if "selection" in arrays:
+        return arrays["selection"]
+    data, indices, indptr = (arrays[f"selection.{name}"] for name in ("data", "indices", "indptr"))
+    if data.dtype != arrays["t"].dtype:
+        _broken(doing, "weights of another dtype than the thresholds")
+    if np.any((indices < 0) | (indices >= n_columns)):
+        _broken(doing, f"a weight for a column outside 0..{n_columns - 1}")
+    return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+
+
+# ---------------------------------------------------------------------- columns
+
+
+def _columns(document: Document, arrays: dict[str, np.ndarray]) -> Columns:
+    n_features = document.integer("n_features")
+    if not 0 <= n_features < 2**31:
+        raise document.fault(f"{document.name('n_features')} is {n_features}")
+    told = document.raw("sets")
+    if (told is None) != ("columns.sets.start" not in arrays):
+        raise document.fault("category sets are said to be there and are not, or are not said")
+    sets = None
+    if told is not None:
+        about = document.child("sets")
+        sets = CategorySets(
+            arrays["columns.sets.start"],
+            arrays["columns.sets.members"],
+            arrays["columns.sets.answer"],
+            arrays["columns.sets.outside"],
+            negative_fractions=_truth(about, "negative_fractions"),
+            whole=_truth(about, "whole"),
+        )
+    tables = document.raw("table_categories")
+    return Columns(
+        n_features,
+        _dtype(document, "dtype"),
+        feature=arrays["columns.feature"],
+        rule=arrays["columns.rule"],
+        names=None if document.raw("names") is None else tuple(document.texts("names")),
+        sets=sets,
+        categories=_categories(document, n_features),
+        absent=_number(document, "absent"),
+        missing_value=_number(document, "missing_value"),
+        integers_as=_dtype(document, "integers_as"),
+        table_categories=None
+        if tables is None
+        else tuple(_labels(labels, document) for labels in _list(document, "table_categories")),
+        encodes_arrays=_truth(document, "encodes_arrays"),
+        label_hash=document.text("label_hash"),
+        refuses_new_labels=_truth(document, "refuses_new_labels"),
+    )
+
+
+def _categories(document: Document, n_features: int) -> dict[int, tuple]:
+    found: dict[int, tuple] = {}
+    for entry in _list(document, "categories"):
+        fits = isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int
+        if not fits or not 0 <= entry[0] < n_features or entry[0] in found:
+            raise document.fault(f"{document.name('categories')} names a feature wrongly")
+        found[entry[0]] = _labels(entry[1], document)
+    return found
+
+
+# ---------------------------------------------------------------------- output
+
+
+def _output(document: Document, arrays: dict[str, np.ndarray]) -> Output:
+    groups = _list(document, "groups")
+    k = len(arrays["output.base"])
+    if len(groups) < 2 or not all(type(g) is int and 0 <= g <= k for g in groups):
+        raise document.fault(f"{document.name('groups')} does not divide {k} outputs")
+    return Output(
+        arrays["output.base"],
+        _dtype(document, "dtype"),
+        base_first=_truth(document, "base_first"),
+        divisor=_number(document, "divisor"),
+        scale=_number(document, "scale"),
+        aggregate=document.text("aggregate"),
+        weights=arrays.get("output.weights"),
+        link=document.text("link"),
+        link_params=_parameters(document, "link", schema.LINKS),
+        decision=document.text("decision"),
+        decision_params=_parameters(document, "decision", schema.DECISIONS),
+        classes=_classes(document, arrays, len(groups) - 1),
+        groups=tuple(groups),
+        squeeze=_truth(document, "squeeze"),
+    )
+
+
+def _parameters(document: Document, what: str, table: dict) -> tuple[float, ...]:
+    name, key = document.text(what), f"{what}_params"
+    if name not in table:
+        raise document.fault(f"{document.name(what)} is {name[:60]!r}, which we do not know")
+    low, high = table[name]
+    numbers = [number_from_json(value) for value in _list(document, key)]
+    params = tuple(number for number in numbers if number is not None)
+    fits = len(params) == len(numbers) and low <= len(params) <= (
+        len(params) if high is None else high
+    )
+    if not fits or (name.endswith("onnx") and not _is_program(params[low:])):
+        raise document.fault(f"{document.name(key)} is not what {name} takes")
+    return params
+
+
+def _is_program(params: tuple[float, ...]) -> bool:
+    """Steps, each a number, a count and as many constants."""
+    at = 0
+    while at < len(params):
+        if at + 1 >= len(params) or params[at] not in range(STEPS):
+            return False
+        if not 0 <= params[at + 1] <= len(params) or params[at + 1] != int(params[at + 1]):
+            return False
+        at += 2 + int(params[at + 1])
+    return at == len(params)
+
+
+def _classes(
+    document: Document, arrays: dict[str, np.ndarray], n_groups: int
+) -> tuple[np.ndarray, ...] | None:
+    stored = {name for name in arrays if name.startswith(schema.CLASSES)}
+    found = None
+    if document.raw("classes") is not None:
+        entries = document.objects("classes")
+        if len(entries) != n_groups:
+            raise document.fault(f"labels for {len(entries)} of {n_groups} groups of outputs")
+        found = tuple(
+            _labels_of_group(
+                Document(entry, document.doing, f"{document.name('classes')}[{i}]"),
+                arrays.get(f"{schema.CLASSES}{i}"),
+            )
+            for i, entry in enumerate(entries)
+        )
+        stored -= {f"{schema.CLASSES}{i}" for i in range(n_groups)}
+    if stored:
+        raise document.fault(f"an array {min(stored)[:60]!r} that no machine has")
+    return found
+
+
+def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
+    text = entry.text("dtype")
+    if array is not None:
+        if array.ndim != 1 or "labels" in entry or text[1:] != array.dtype.str[1:]:
+            raise entry.fault(f"{entry.path} are not the labels that the file says they are")
+        return array.astype(text)
+    labels = list(_labels(entry.raw("labels"), entry))
+    if text == "|O":
+        found = np.empty(len(labels), object)
+        found[:] = labels
+        return found
+    match = re.fullmatch("[<>]U([0-9]{1,9})", text)
+    if match is None or not all(isinstance(label, str) for label in labels):
+        raise entry.fault(f"{entry.name('dtype')} is {text[:40]!r}, which its labels are not")
+    width = int(match[1])
+    if len(labels) * width > schema.TEXT_LIMIT or any(len(label) > width for label in labels):
+        raise entry.fault(f"{entry.path} are not {width} characters wide")
+    return np.array(labels, text)
+
+
+def _check_answers(machine: DecisionMachine, doing: str) -> None:
+    """As many labels as the decision chooses among."""
+    output = machine.output
+    needed = schema.LABELS_NEEDED.get(output.decision)
+    if needed is None:
+        return
+    labels = output.classes or ()
+    widths = np.diff(output.groups).tolist()
+    if output.decision == "second_margin_above" and len(output) < 2:
+        _broken(doing, "a decision by the second of one output")
+    if not labels or any(
+        len(own) < max(needed, width if needed == 1 else 0)
+        for own, width in zip(labels, widths, strict=True)
+    ):
+        _broken(doing, f"too few labels for the decision {output.decision!r}")
+
+
+# ---------------------------------------------------------------------- values of JSON
+
+
+def _labels(labels: Any, document: Document) -> tuple:
+    if isinstance(labels, list):
+        try:
+            return tuple(label_from_json(label) for label in labels)
+        except TypeError as error:
+            raise document.fault(f"a label in {document.path} is {error}") from None
+    raise document.fault(f"labels in {document.path} are no list")
+
+
+def _list(document: Document, key: str) -> list:
+    value = document.raw(key)
+    if not isinstance(value, list):
+        raise document.fault(f"{document.name(key)} is no list")
+    return value
+
+
+def _truth(document: Document, key: str) -> bool:
+    value = document.raw(key)
+    if not isinstance(value, bool):
+        raise document.fault(f"{document.name(key)} is neither true nor false")
+    return value
+
+
+def _number(document: Document, key: str) -> float:
+    value = number_from_json(document.raw(key))
+    if value is None:
+        raise document.fault(f"{document.name(key)} is no number")
+    return value
+
+
+def _dtype(document: Document, key: str) -> np.dtype:
+    name = document.text(key)
+    if name not in ("float32", "float64"):
+        raise document.fault(f"{document.name(key)} is {name[:40]!r}, not float32 or float64")
+    return np.dtype(name)
+
+
+def _broken(doing: str, found: str) -> NoReturn:
+    raise ModelFormatError(doing, found, "check that the file is whole and unedited")

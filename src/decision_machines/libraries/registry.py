@@ -1,0 +1,48 @@
+"""Every library, found by its folder: a folder added beside the others is a library added."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from .library import Format, Library, Target
+
+
+@functools.cache
+def libraries() -> tuple[Library, ...]:
+    """The `LIBRARY` of every folder of this room, in the order of their names."""
+    room = importlib.import_module(__package__)
+    folders = sorted(found.name for found in pkgutil.iter_modules(room.__path__) if found.ispkg)
+    return tuple(importlib.import_module(f"{__package__}.{name}").LIBRARY for name in folders)
+
+
+def library_of(model: Any, doing: str) -> Library:
+    """The library of a model, found by the package of its class; no other package is imported."""
+    by_package = {library.package: library for library in libraries() if library.package}
+    for cls in type(model).__mro__:
+        found = by_package.get(cls.__module__.split(".")[0])
+        if found is not None:
+            return found
+    raise UnsupportedModelError(
+        doing,
+        f"an object of type {type(model).__module__}.{type(model).__qualname__}",
+        f"pass a fitted tree model of {', '.join(by_package)}, or a model file to dm.load",
+    )
+
+
+@functools.cache
+def formats() -> tuple[tuple[Library, Format], ...]:
+    """Every kind of model file with its library, those that are surest to tell apart first."""
+    found = [(library, kind) for library in libraries() for kind in library.formats()]
+    return tuple(sorted(found, key=lambda pair: pair[1].certainty))
+
+
+@functools.cache
+def targets() -> dict[str, Target]:
+    """Every kind of model file that a machine can be written as, by name."""
+    return {target.name: target for library in libraries() for target in library.targets()}

@@ -1,0 +1,143 @@
+"""scikit-learn's tree models: which reader reads which class, and what is left to the user.
+
+A search that has found its best estimator is read as that estimator, and a pipeline whose steps
+before the last do nothing as its last step. Classes that answer with something other than a sum of
+trees are refused, with what to do instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InputError, UnsupportedModelError
+from .. import convert
+from .read_bagging import read_bagging_classifier, read_bagging_regressor, read_isolation_forest
+from .read_boosting import read_adaboost_classifier, read_adaboost_regressor, read_gradient_boosting
+from .read_hist import read_hist_gradient_boosting
+from .read_trees import overrides, read_forest, read_tree, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...machine import DecisionMachine
+
+
+def read_sklearn(model: Any) -> DecisionMachine:
+    """The machine of a fitted scikit-learn model."""
+    if isinstance(model, type):
+        raise InputError(
+            "reading a scikit-learn model",
+            f"the class {model.__name__} itself",
+            "pass a fitted object of it",
+        )
+    for cls in type(model).__mro__:
+        if cls.__module__.split(".")[0] != "sklearn":
+            continue
+        if cls.__name__ in READERS:
+            _refuse_overrides(model, cls)
+            return READERS[cls.__name__](model)
+        if cls.__name__ in INSTEAD:
+            raise UnsupportedModelError(f"reading a {source_of(model)}", *INSTEAD[cls.__name__])
+    raise UnsupportedModelError(
+        f"reading a {source_of(model)}",
+        "it is not one of the tree models we read",
+        f"convert one of {', '.join(sorted(READERS))}",
+    )
+
+
+def _refuse_overrides(model: Any, cls: type) -> None:
+    name = overrides(model)
+    if name is not None:
+        raise UnsupportedModelError(
+            f"reading a {type(model).__name__}, a subclass of scikit-learn's {cls.__name__}",
+            f"it has a {name} of its own",
+            f"convert a plain {cls.__name__}, or do what {name} does to the machine's answers",
+        )
+
+
+def _read_pipeline(model: Any) -> DecisionMachine:
+    *before, (_, last) = model.steps
+    active = [name for name, step in before if step is not None and step != "passthrough"]
+    if active:
+        raise UnsupportedModelError(
+            "reading a scikit-learn Pipeline",
+            f"the steps before the model change X: {', '.join(active)}",
+            "convert the last step alone, machine = dm.convert(pipe[-1]), and pass it what the "
+            "steps before make of X: machine.predict(pipe[:-1].transform(X))",
+        )
+    return convert(last)
+
+
+def _read_search(model: Any) -> DecisionMachine:
+    if not hasattr(model, "best_estimator_"):
+        raise InputError(
+            f"reading a {source_of(model)}",
+            "it has no best_estimator_: it is not fitted, or was made with refit=False",
+            "fit it with refit=True, or convert the estimator you chose",
+        )
+    return convert(model.best_estimator_)
+
+
+READERS: dict[str, Callable[[Any], DecisionMachine]] = {
+    "DecisionTreeClassifier": read_tree,
+    "DecisionTreeRegressor": read_tree,
+    "RandomForestClassifier": read_forest,
+    "RandomForestRegressor": read_forest,
+    "ExtraTreesClassifier": read_forest,
+    "ExtraTreesRegressor": read_forest,
+    "GradientBoostingClassifier": read_gradient_boosting,
+    "GradientBoostingRegressor": read_gradient_boosting,
+    "HistGradientBoostingClassifier": read_hist_gradient_boosting,
+    "HistGradientBoostingRegressor": read_hist_gradient_boosting,
+    "AdaBoostClassifier": read_adaboost_classifier,
+    "AdaBoostRegressor": read_adaboost_regressor,
+    "BaggingClassifier": read_bagging_classifier,
+    "BaggingRegressor": read_bagging_regressor,
+    "IsolationForest": read_isolation_forest,
+    "Pipeline": _read_pipeline,
+    "BaseSearchCV": _read_search,
+}
+"""The class of a model, or the nearest class that it inherits from → its reader."""
+
+_MEMBERS = (
+    "it combines the answers of models that need not be trees",
+    "convert the members, [dm.convert(m) for m in model.estimators_], and combine their answers",
+)
+_WRAPPED = (
+    "it changes the answers of the model inside it",
+    "convert the model inside (`estimator_` or `estimator`) and do the same to its answers",
+)
+INSTEAD: dict[str, tuple[str, str]] = {
+    "RandomTreesEmbedding": (
+        "it answers with leaves, one-hot, and not with values",
+        "read its trees one by one, dm.convert(model.estimators_[i]), and use machine.apply",
+    ),
+    "VotingClassifier": _MEMBERS,
+    "VotingRegressor": _MEMBERS,
+    "StackingClassifier": _MEMBERS,
+    "StackingRegressor": _MEMBERS,
+    "MultiOutputClassifier": _MEMBERS,
+    "MultiOutputRegressor": _MEMBERS,
+    "ClassifierChain": _MEMBERS,
+    "RegressorChain": _MEMBERS,
+    "OneVsRestClassifier": _MEMBERS,
+    "OneVsOneClassifier": _MEMBERS,
+    "OutputCodeClassifier": _MEMBERS,
+    "CalibratedClassifierCV": (
+        "it calibrates the answers of the models inside it",
+        "convert them, [dm.convert(c.estimator) for c in model.calibrated_classifiers_], and "
+        "calibrate the machines' answers",
+    ),
+    "TransformedTargetRegressor": (
+        "it transforms the answers of the model inside it",
+        "convert model.regressor_ and pass its answers through "
+        "model.transformer_.inverse_transform",
+    ),
+    "FixedThresholdClassifier": _WRAPPED,
+    "TunedThresholdClassifierCV": _WRAPPED,
+    "FrozenEstimator": (
+        "it only keeps another model from being fitted again",
+        "convert model.estimator",
+    ),
+}
+"""Classes that are refused: what was found, what to do."""

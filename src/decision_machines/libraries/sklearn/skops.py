@@ -1,0 +1,99 @@
+"""skops files: scikit-learn models as a zip of arrays and a schema, read without running code.
+
+skops itself builds no type that is not trusted. We trust four beyond its own list, for we only look
+at the arrays that they hold, and check every index: `Tree` and `TreePredictor`, which scikit-learn
+would walk unchecked, and the function that HistGradientBoosting keeps beside its encoder.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from ...errors import MissingLibraryError, UnsupportedModelError
+from ..formats import broken
+
+TRUSTED = (
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "functools.partial",
+    "sklearn.utils.validation.check_array",
+)
+UNPACKED_AT_MOST = 200
+"""How many times its size a file may unpack to; arrays of trees reach a tenth of it."""
+
+
+def looks_like_skops(data: bytes) -> bool:
+    """Whether the bytes are a zip archive, the only kind of zip that we read."""
+    return data.startswith(b"PK\x03\x04")
+
+
+def read_skops_bytes(data: bytes, source: str) -> Any:
+    """The scikit-learn model in a skops file."""
+    _check_archive(data, source)
+    try:
+        import skops.io
+    except ImportError:
+        raise MissingLibraryError(
+            f"reading {source}",
+            "it is a skops file, and skops is not installed",
+            "pip install decision-machines[sklearn]",
+        ) from None
+    try:
+        unknown = sorted(set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED))
+    except Exception as error:
+        raise broken(source, f"its schema cannot be read ({error})") from error
+    if unknown:
+        raise UnsupportedModelError(
+            f"reading {source}",
+            f"it holds types that we do not trust: {', '.join(unknown)}",
+            "look at them; if they are yours, skops.io.load(path, trusted=[...]) and pass the "
+            "model to dm.convert",
+        )
+    try:
+        return skops.io.loads(data, trusted=list(TRUSTED))
+    except Exception as error:
+        raise broken(source, f"its content does not fit its schema ({error})") from error
+
+
+def _check_archive(data: bytes, source: str) -> None:
+    """Refuse what skops would unpack or allocate without asking."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except Exception as error:
+        raise broken(source, f"the zip archive cannot be opened ({error})") from error
+    with archive:
+        names = archive.namelist()
+        if "schema.json" not in names:
+            raise broken(source, "a zip archive without a schema.json, so no skops file")
+        if sum(i.file_size for i in archive.infolist()) > UNPACKED_AT_MOST * len(data):
+            raise broken(source, f"it would unpack to over {UNPACKED_AT_MOST} times its size")
+        for name in names:
+            if name.endswith(".npy"):
+                try:
+                    _check_array(archive, name)
+                except Exception as error:
+                    raise broken(source, f"the array {name} cannot be read ({error})") from error
+            elif name != "schema.json":
+                raise broken(source, f"an entry that no tree model has, {name!r}")
+
+
+def _check_array(archive: zipfile.ZipFile, name: str) -> None:
+    """An array's header must ask for as many bytes as the archive has for it."""
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, _, dtype = read(file)
+        size = dtype.itemsize
+        for n in shape:
+            size *= n
+        if dtype.hasobject or min(shape, default=0) < 0 or size < 0:
+            raise ValueError(f"shape {shape} of {dtype}")
+        if file.tell() + size != archive.getinfo(name).file_size:
+            raise ValueError(f"shape {shape} of {dtype} in {archive.getinfo(name).file_size} bytes")

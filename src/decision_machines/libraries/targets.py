@@ -1,0 +1,50 @@
+"""Machines into files of other libraries' models, the kind told by the file's suffix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from ..files.atomic import write_atomically
+from .registry import targets
+
+if TYPE_CHECKING:
+    import os
+
+    from ..machine import DecisionMachine
+
+
+def target_of(path: str | os.PathLike, to: str | None = None) -> str:
+    """The kind of file that `to` names, or else the path's suffix."""
+    known = targets()
+    suffix = Path(path).suffix.lower()
+    kind = to or next((name for name, t in known.items() if suffix in t.suffixes), None)
+    if kind is None or kind not in known:
+        suffixes = ", ".join(s for t in known.values() for s in t.suffixes)
+        raise InputError(
+            f"writing {path}",
+            f"the suffix {suffix!r} says no kind of model"
+            if to is None
+            else f"{to!r} is no kind of model that we write",
+            f"use one of {suffixes}, or name the kind: {', '.join(known)}",
+        )
+    return kind
+
+
+def write_file(
+    machine: DecisionMachine, path: str | os.PathLike, to: str | None = None, **options: Any
+) -> str:
+    """Write the machine as a model file and give the name of its kind; atomically.
+
+    Parameters
+    ----------
+    to
+        The name of a kind; by default the one that the path's suffix says.
+    options
+        Of the writer: `margins`, and for ONNX `operator`.
+    """
+    kind = target_of(path, to)
+    suffix = Path(path).suffix.lower()
+    write_atomically(path, [targets()[kind].content(machine, suffix, **options)])
+    return kind

@@ -1,0 +1,50 @@
+"""XGBoost: boosters, scikit-learn wrappers and their files, read, written and asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..library import Format, Library, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...machine import DecisionMachine
+    from ..oracles import Oracle
+
+
+class XGBoost(Library):
+    name = package = "xgboost"
+
+    def formats(self) -> tuple[Format, ...]:
+        from .read import looks_like_xgboost, read_xgboost_bytes
+
+        return (Format("XGBoost JSON or UBJSON", looks_like_xgboost, read_xgboost_bytes),)
+
+    def targets(self) -> tuple[Target, ...]:
+        from .write import xgboost_content
+
+        return (Target("xgboost", (".json", ".ubj"), xgboost_content, ("margins",)),)
+
+    def read(self, model: Any) -> DecisionMachine:
+        from .read import read_xgboost
+
+        return read_xgboost(model)
+
+    def open(self, package: Any, data: bytes) -> Any:
+        booster = package.Booster()
+        booster.load_model(bytearray(data))
+        return booster
+
+    def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
+        from .ask import XGBoostOracle
+
+        return XGBoostOracle(model, machine)
+
+    def predictor(self, model: Any) -> Callable[[Any, int], Any]:
+        from .ask import predictor
+
+        return predictor(model)
+
+
+LIBRARY = XGBoost()

@@ -1,0 +1,1 @@
+"""Engines: the paper's equations, the plain descent, and the native code."""

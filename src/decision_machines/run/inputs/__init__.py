@@ -1,0 +1,1 @@
+"""What users pass, as rows of features."""

@@ -1,0 +1,45 @@
+"""Labels of a categorical feature, turned into their positions among those a model knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def positions(column: np.ndarray, labels: tuple) -> Float[np.ndarray, "m"]:
+    """The position of each entry; -1 for one that is not among the labels, NaN for none.
+
+    Examples
+    --------
+    >>> positions(np.array(["b", "z", None], object), ("a", "b"))
+    array([ 1., -1., nan])
+    """
+    known = np.array(labels) if labels else np.empty(0)
+    if column.dtype.kind in "biuf" and known.dtype.kind in "biuf":
+        order = np.argsort(known)
+        at = np.searchsorted(known[order], column)
+        at = order[np.minimum(at, len(known) - 1)] if len(known) else np.zeros(len(column), int)
+        is_known = known[at] == column if len(known) else np.zeros(len(column), bool)
+        found = np.where(is_known, at, -1).astype(np.float64)
+        found[np.isnan(column)] = np.nan
+        return found
+    position = {label: i for i, label in enumerate(labels)}
+    try:
+        return np.array([position_of(value, position) for value in column.tolist()], np.float64)
+    except TypeError as error:
+        raise InputError(
+            "reading X", f"an entry that is no label ({error})", "give text, numbers or None"
+        ) from None
+
+
+def position_of(label: Any, position: dict) -> float:
+    """The position of one label; None is a label of its own only where the model knows it."""
+    if label is None or label != label:
+        return float(position.get(None, np.nan)) if label is None else np.nan
+    return float(position.get(label, -1))

@@ -1,0 +1,200 @@
+"""pandas, polars and Arrow tables, matched to the machine's features by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError
+from .arrays import DOING, Rows
+from .hashed_labels import hashed_positions
+from .labels import position_of
+
+if TYPE_CHECKING:
+    from ...machine import Columns
+
+
+class TableColumns(NamedTuple):
+    n_rows: int
+    values: list[np.ndarray]
+    """One array for each feature, in the table's own dtype and memory where it holds numbers."""
+
+
+def table_rows(X: Any, columns: Columns) -> Rows:
+    """The rows of a table: columns matched by name, labels turned into their codes."""
+    n_rows, values = table_columns(X, columns)
+    x = np.empty((n_rows, columns.n_features), columns.dtype, order="F")
+    with np.errstate(over="ignore"):
+        for feature, column in enumerate(values):
+            x[:, feature] = column
+    if not np.isnan(columns.missing_value):
+        x[x == columns.missing_value] = np.nan
+    return Rows(n_rows, lambda start, stop: x[start:stop])
+
+
+def table_columns(X: Any, columns: Columns) -> TableColumns:
+    """The columns of a table in the order of the features, labels turned into their codes."""
+    import narwhals as nw
+
+    if getattr(X, "ndim", 2) != 2:
+        raise InputError(
+            DOING, f"a {type(X).__name__}, of one dimension", "pass a table of all features"
+        )
+    _check_distinct(X)
+    try:
+        table = nw.from_native(X, eager_only=True)
+    except TypeError:
+        if not hasattr(X, "__arrow_c_stream__"):
+            raise InputError(
+                DOING,
+                f"a {type(X).__name__}, which is lazy or not a table",
+                "collect it into a pandas, polars or Arrow table first",
+            ) from None
+        import pyarrow
+
+        table = nw.from_native(pyarrow.table(X), eager_only=True)
+    order = _match(list(table.columns), columns)
+    if columns.table_categories is not None:
+        columns = _with_categories(table, order, columns)
+    values = [
+        _column(table[:, position], feature, columns) for feature, position in enumerate(order)
+    ]
+    if columns.table_categories is not None:
+        for feature in columns.categories:
+            values[feature] = np.where(values[feature] < 0, np.nan, values[feature])
+    return TableColumns(len(table), values)
+
+
+def _check_distinct(X: Any) -> None:
+    """Refuse columns given twice before anything else stumbles over them."""
+    is_pandas = type(X).__module__.startswith("pandas")
+    names = X.columns if is_pandas else getattr(X, "column_names", ())
+    twice = [name for name, n in Counter(map(str, names)).items() if n > 1]
+    if twice:
+        raise InputError(DOING, f"columns given twice: {_some(twice)}", "give every column once")
+
+
+def _with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
+    """The columns with `table_categories` given to the features whose columns hold labels."""
+    import narwhals as nw
+
+    labelled = [
+        feature
+        for feature, position in enumerate(order)
+        if table[:, position].dtype in (nw.Categorical, nw.Enum, nw.String)
+    ]
+    labels = columns.table_categories or ()
+    if len(labelled) != len(labels):
+        raise InputError(
+            DOING,
+            f"{len(labelled)} columns of the table are categorical; the training data had "
+            f"{len(labels)}",
+            "give the table the column types of the training data",
+        )
+    return replace(columns, categories=dict(zip(labelled, labels, strict=True)))
+
+
+def _match(found: list, columns: Columns) -> list[int]:
+    """The table's column for each feature."""
+    if columns.names is None:
+        if len(found) != columns.n_features:
+            raise InputError(
+                DOING,
+                f"the table has {len(found)} columns; the machine reads {columns.n_features} "
+                "and knows no names for them",
+                f"pass {columns.n_features} columns in the order of the training data",
+            )
+        return list(range(len(found)))
+    known = set(columns.names)
+    names = [_known_as(str(name), known) for name in found]
+    position = {name: i for i, name in enumerate(names)}
+    missing = [name for name in columns.names if name not in position]
+    extra = [name for name in names if name not in known]
+    if missing or extra:
+        parts = [f"missing {_some(missing)}"] * bool(missing) + [f"extra {_some(extra)}"] * bool(
+            extra
+        )
+        raise InputError(
+            DOING,
+            f"the table's columns are not the model's: {'; '.join(parts)}",
+            "give the table exactly the columns of the training data, in any order",
+        )
+    return [position[name] for name in columns.names]
+
+
+def _known_as(name: str, known: set[str]) -> str:
+    """The name under which the model knows a column: LightGBM writes spaces as underscores."""
+    without_spaces = name.replace(" ", "_")
+    return without_spaces if name not in known and without_spaces in known else name
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
+    """One column as floats: numbers as they are, labels as codes, null as NaN."""
+    import narwhals as nw
+
+    dtype = series.dtype
+    labels = columns.categories.get(feature)
+    if labels is not None:
+        if columns.label_hash:
+            return hashed_positions(np.array([*series.to_list(), None], object)[:-1], labels)
+        codes = _codes(series, labels, columns.dtype)
+        if columns.refuses_new_labels and np.any(codes < 0):
+            raise _new_label(series.to_list()[int(np.argmax(codes < 0))], feature, columns)
+        return codes
+    if len(series) and series.null_count() == len(series):
+        return np.full(len(series), np.nan, columns.dtype)  # an empty column has any type
+    if not (dtype.is_numeric() or dtype == nw.Boolean):
+        name = repr(series.name) if columns.names is None else repr(columns.names[feature])
+        raise InputError(
+            DOING,
+            f"column {name} holds {dtype}, and the model knows no categories for it",
+            "encode the column as numbers, as the training data was",
+        )
+    if series.null_count():
+        if not dtype.is_float():
+            series = series.cast(nw.Float64)
+        values = series.to_numpy()
+        if values.dtype == object:
+            values = np.array([np.nan if v is None else v for v in values], np.float64)
+    else:
+        values = _as_it_lies(series)
+    values = np.asarray(values)
+    if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8 and values.dtype != np.float16:
+        return values
+    with np.errstate(over="ignore"):
+        return values.astype(columns.dtype)
+
+
+def _as_it_lies(series: Any) -> np.ndarray:
+    """A column of numbers without nulls, not copied where its library can help it."""
+    native = series.to_native()
+    if type(native).__module__.startswith("pyarrow") and getattr(native, "num_chunks", 0) == 1:
+        chunk = native.chunk(0)
+        if str(chunk.type) not in ("bool", "halffloat"):
+            return chunk.to_numpy(zero_copy_only=False)
+    return series.to_numpy()
+
+
+def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
+    name = f"{feature}" if columns.names is None else repr(columns.names[feature])
+    return InputError(
+        DOING,
+        f"column {name} holds {label!r}, a category that the model was not trained with",
+        f"use its categories, {_some(list(columns.categories[feature]))}, or None for none",
+    )
+
+
+def _codes(series: Any, labels: tuple, dtype: np.dtype) -> np.ndarray:
+    """Positions of the labels; -1 for a label that is not among them, NaN for none."""
+    position = {label: i for i, label in enumerate(labels)}
+    uniques = series.unique().to_list()
+    code = {label: position_of(label, position) for label in uniques}
+    return np.array([code.get(label, np.nan) for label in series.to_list()], dtype)
