@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..machine import DecisionMachine
+
 
 class WriteVerbs:
     """Writing a machine out: our own file, and back into other libraries."""
 
-    def save(self, path) -> None:
+    def save(self: DecisionMachine, path) -> None:
         """Write the machine to a file, which `dm.load` reads back equal in every bit.
 
         The file is a safetensors container with a numbered schema (`machine.schema`) in its
@@ -21,7 +26,7 @@ class WriteVerbs:
 
         save(self, path)
 
-    def to_onnx(self, *, operator: str = "v3", margins: bool = False):
+    def to_onnx(self: DecisionMachine, *, operator: str = "v3", margins: bool = False):
         """The machine as an `onnx.ModelProto` (extra `onnx`), with one input X.
 
         Labels and probabilities come out where the machine decides on labels, else its response.
@@ -47,7 +52,7 @@ class WriteVerbs:
 
         return to_onnx(self, operator=operator, margins=margins)
 
-    def to_xgboost(self, *, margins: bool = False):
+    def to_xgboost(self: DecisionMachine, *, margins: bool = False):
         """The machine as an `xgboost.Booster` (extra `xgboost`), or refused; never approximated.
 
         A machine that decides on the labels 0, 1 … becomes an `xgboost.XGBClassifier`. Only
@@ -63,7 +68,7 @@ class WriteVerbs:
 
         return to_xgboost(self, margins=margins)
 
-    def to_lightgbm(self, *, margins: bool = False):
+    def to_lightgbm(self: DecisionMachine, *, margins: bool = False):
         """The machine as a `lightgbm.Booster` (extra `lightgbm`), or refused; never approximated.
 
         It predicts `response`; a Booster knows no labels. Sums must be of float64. An entry absent
@@ -79,7 +84,7 @@ class WriteVerbs:
 
         return to_lightgbm(self, margins=margins)
 
-    def to_sklearn(self, *, margins: bool = False):
+    def to_sklearn(self: DecisionMachine, *, margins: bool = False):
         """The machine as a fitted scikit-learn model (extra `sklearn`), or refused.
 
         One tree is a DecisionTree, an average a RandomForest, a sum a GradientBoosting (which
@@ -94,7 +99,7 @@ class WriteVerbs:
 
         return to_sklearn(self, margins=margins)
 
-    def to_treelite(self, *, margins: bool = False):
+    def to_treelite(self: DecisionMachine, *, margins: bool = False):
         """The machine as a `treelite.Model` (extra `treelite`); its margins are equal to the bit.
 
         Give it data of `output.dtype`. A link is Treelite's own, and an `InexactWarning` says so.
@@ -108,7 +113,7 @@ class WriteVerbs:
 
         return to_treelite(self, margins=margins)
 
-    def to_shap(self, X=None) -> dict:
+    def to_shap(self: DecisionMachine, X=None) -> dict:
         """What `shap.TreeExplainer` takes: a dictionary of the trees, whose output is `margin`.
 
         With background rows, ``TreeExplainer(machine.to_shap(), rows)``, the values are those of
