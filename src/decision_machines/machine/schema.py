@@ -20,8 +20,8 @@ A new version is needed where a field is added, dropped or takes another meaning
 1. Add 1 to `VERSION`; in `ARRAYS` and in `read.dm_file` keep what the older versions have.
 2. Add to `UPGRADES` a function from the old number: it takes the parsed ``machine`` and the arrays
    of an old file and gives them as the next version has them.
-3. Run ``python tests/write/make_files.py``, which writes a file of the new version into
-   ``tests/write/files``, and commit it. Files of older versions are never written again.
+3. Run ``python tests/libraries/own/make_files.py``, which writes a file of the new version into
+   ``tests/libraries/own/files``, and commit it. Files of older versions are never written again.
 """
 
 from __future__ import annotations

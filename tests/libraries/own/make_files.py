@@ -1,4 +1,4 @@
-"""Writes a `.dm` file of today's version, and its answers, into tests/write/files.
+"""Writes a `.dm` file of today's version, and its answers, into tests/libraries/own/files.
 
 Run once when the version of `machine.schema` goes up; files of older versions stay as they are.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from strategies import make_machine, probe_rows
 
