@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "../../native/engine.hpp"
-#include "../../native/targets.hpp"
+#include "engine/engine.hpp"
+#include "engine/kernels/find.hpp"
 
 namespace {
 
@@ -26,7 +26,7 @@ struct Shape {
     bool has_rules = true;  // NaN read as 0, and 0 as NaN, in two columns
 };
 
-// A machine of random trees, with the arrays that dm::Machine points to.
+// A machine of random trees, with the arrays that dm::engine::Machine points to.
 struct Random {
     const int64_t n_features;
     std::vector<int32_t> feature, selection, children, feeds;
@@ -38,7 +38,7 @@ struct Random {
     std::vector<int32_t> weight_column;
     std::vector<float> weight32;
     std::vector<double> weight64;
-    dm::Machine machine{};
+    dm::engine::Machine machine{};
 
     Random(const Shape& shape, bool single, bool sum_single, std::mt19937& random)
         : n_features(shape.n_features) {
@@ -147,9 +147,9 @@ struct Tally {
 };
 
 template <typename X, typename Sum>
-int count_wrong(const Random& own, const dm::Engine& engine, const std::vector<X>& rows,
-                dm::Dtype dtype, int64_t n) {
-    dm::Source source;
+int count_wrong(const Random& own, const dm::engine::Engine& engine, const std::vector<X>& rows,
+                dm::engine::Dtype dtype, int64_t n) {
+    dm::engine::Source source;
     source.n_rows = n;
     source.is_array = true;
     source.first = {reinterpret_cast<const char*>(rows.data()),
@@ -178,15 +178,15 @@ int count_wrong(const Random& own, const dm::Engine& engine, const std::vector<X
 }
 
 template <typename X, typename Sum>
-void check(const Random& own, const std::vector<X>& rows, dm::Dtype dtype, Tally& tally) {
+void check(const Random& own, const std::vector<X>& rows, dm::engine::Dtype dtype, Tally& tally) {
     const int64_t n_rows = static_cast<int64_t>(rows.size()) / own.n_features;
-    for (const dm::Kernels* kernels : dm::available_targets())
+    for (const dm::engine::Kernels* kernels : dm::engine::available_kernels())
         for (int force = 0; force <= (own.machine.weight_start ? 0 : 4); ++force) {
-            const dm::Engine engine(dm::compile(own.machine, kernels, force));
+            const dm::engine::Engine engine(dm::engine::compile(own.machine, kernels, force));
             tally.packs += engine.plan.row.is_made;
             tally.oblique += engine.plan.oblique.is_made;
             for (const int64_t n : {int64_t{1}, int64_t{30}, n_rows}) {
-                if (n < dm::kFewRows && !engine.plan.has_nodes()) continue;
+                if (n < dm::engine::kFewRows && !engine.plan.has_nodes()) continue;
                 const int wrong = count_wrong<X, Sum>(own, engine, rows, dtype, n);
                 if (wrong)
                     std::printf("%s, kernel %d, %d rows: %d wrong\n", kernels->name, force,
@@ -230,17 +230,17 @@ int main() {
                     floats.push_back(static_cast<float>(x));
                 }
                 if (sum_single) {
-                    check<float, float>(own, floats, dm::Dtype::f32, tally);
-                    check<double, float>(own, doubles, dm::Dtype::f64, tally);
+                    check<float, float>(own, floats, dm::engine::Dtype::f32, tally);
+                    check<double, float>(own, doubles, dm::engine::Dtype::f64, tally);
                 } else {
-                    check<float, double>(own, floats, dm::Dtype::f32, tally);
-                    check<double, double>(own, doubles, dm::Dtype::f64, tally);
+                    check<float, double>(own, floats, dm::engine::Dtype::f32, tally);
+                    check<double, double>(own, doubles, dm::engine::Dtype::f64, tally);
                 }
                 ++tally.machines;
             }
     bool can_pack = false;
     std::printf("%d machines on", tally.machines);
-    for (const dm::Kernels* kernels : dm::available_targets()) {
+    for (const dm::engine::Kernels* kernels : dm::engine::available_kernels()) {
         std::printf(" %s", kernels->name);
         can_pack |= kernels->packs != nullptr;
     }

@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 CXX=${CXX:-c++}
-flags="-std=c++17 -O2 -Wall -Wextra -Wno-psabi -ffp-contract=off -pthread"
+flags="-std=c++17 -O2 -Wall -Wextra -Wno-psabi -ffp-contract=off -pthread -I$root/native"
 case $($CXX --version) in
     *clang*) ;;
     # GCC finds registers left undefined on purpose in its own headers.
@@ -16,7 +16,7 @@ esac
 kernels() {
     name=$1
     shift
-    $CXX $flags -DDM_TARGET="$name" "$@" -c "$root/native/kernels.cpp" -o "$build/$name.o"
+    $CXX $flags -DDM_TARGET="$name" "$@" -c "$root/native/engine/kernels/kernels.cpp" -o "$build/$name.o"
 }
 kernels scalar -DDM_SCALAR
 case $($CXX -dumpmachine) in
@@ -28,10 +28,12 @@ case $($CXX -dumpmachine) in
         ;;
     aarch64*) kernels neon ;;
 esac
-engine=
-for name in engine sparse add_leaves few oblique targets \
-    plan column_plan select_plan walk_plan value_plan pack_plan; do
-    engine="$engine $root/native/$name.cpp"
+engine="$root/native/common/targets.cpp $root/native/engine/kernels/find.cpp"
+for source in "$root"/native/engine/*.cpp "$root"/native/engine/plan/*.cpp; do
+    case $source in
+        */bindings.cpp) ;;
+        *) engine="$engine $source" ;;
+    esac
 done
 $CXX $flags "$root/tests/native/targets.cpp" $engine "$build"/*.o -o "$build/targets"
 ${RUN:-} "$build/targets"

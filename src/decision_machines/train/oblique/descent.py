@@ -1,7 +1,7 @@
 """The steps of training soft trees that classify, in native code.
 
 `complete.train_complete` does the same for any loss, by autograd; here the loss is known, the
-negative log-likelihood of p · softmax(V), and so is its gradient: native/class_step.hpp has it
+negative log-likelihood of p · softmax(V), and so is its gradient: native/soft/class_step.hpp has it
 written out. The tests hold the one to the other.
 
 Parameters, gradient and Adam's memory each lie in one vector: the tests' weights, (R, J, n + 1)

@@ -1,0 +1,242 @@
+// What the kernels of every target share: views of a compiled plan, and the table of entry points.
+//
+// Plain structs and raw pointers only. This header is compiled once for each target, and an inline
+// function of the standard library, compiled here for AVX-512, might be the one that the linker
+// keeps for everyone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/every_target.hpp"
+
+namespace dm::engine {
+
+constexpr int64_t kBlockRows = 1024;  // rows to one operation of a tree
+constexpr int64_t kBlockBytes = kBlockRows / 8;
+constexpr int64_t kCodeRows = 128;  // rows whose features are coded together, while they are in L1
+
+enum class Rule : uint8_t { value = 0, nan_as_zero = 1, zero_as_nan = 2, member = 3 };
+enum class Dtype : uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
+constexpr int kSplitsFloat = 1, kSplitsDouble = 2;
+enum class Aggregate : uint8_t { sum, min, max };
+
+// One feature as the caller holds it: value of row r at data + r * stride, in `dtype`.
+struct Feature {
+    const char* data;
+    int64_t stride;
+    Dtype dtype;
+};
+
+// One column of the machine with its thresholds, sorted: code(z) = how many are below z.
+struct Column {
+    uint32_t feature;
+    Rule rule;
+    uint8_t levels;       // of the search tree of its thresholds
+    uint8_t width;        // bytes to a code, 1 or 2
+    uint32_t n;           // thresholds; the largest code
+    uint32_t keys;        // where its search tree of 2^levels keys starts in keys32
+    uint32_t sorted;      // where its thresholds start in Coding::sorted
+    int32_t low, high;    // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
+    int32_t low_number, high_number;  // the same planes, counted
+    uint32_t nan;           // NaN's code in the high plane
+    uint32_t code0, code1;  // of z = 0 and z = 1
+    int8_t outside;
+    uint32_t set_size;  // members: answers by category (see Coding::answers)
+    int64_t set;
+};
+
+// How a run of trees sees the columns.
+struct Coding {
+    const Column* columns;
+    int64_t n_columns;
+    const float* keys32;    // search trees of thresholds rounded down: exact for every float32 x
+    const double* t;         // the machine's own thresholds
+    const uint32_t* sorted;  // tests of float64 columns, by ascending threshold in each column
+    const int64_t* members;   // categories, ascending within a set
+    const int8_t* answers;    // -1, 0 or +1 by member
+    const int8_t* tables;     // answers by category itself, for sets of small categories
+    const int64_t* table_of;  // (n_columns,) where a column's table starts, or -1
+    bool negative_fractions;
+    bool whole;  // only whole numbers are categories
+};
+
+// A test of a group: right where code >= at_least.
+struct Test {
+    uint16_t plane, at_least;
+};
+
+// Where a plane of codes stands.
+struct Plane {
+    uint32_t start;  // in bytes to a row
+    uint8_t width;   // bytes to a code
+    bool is_small;   // codes are below 128
+};
+
+// slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label. `to` counts
+// from the first slot after the tests. Packed: there are some two of them to every test.
+struct __attribute__((packed)) Select {
+    uint16_t test, left, right;
+    uint8_t to;
+};
+
+// A tree of a select group. The exit leaf's label stands in bit planes.
+struct SelectTree {
+    uint32_t first;  // of its operations, up to the next tree's
+    uint32_t bits : 27;  // where the slots of its label's bits start, lowest first
+    uint32_t n_bits : 5;
+};
+
+// A test or a leaf of a tree that is walked: left, `step` nodes on, where the code is at most
+// `code`, else right, to the node after that. A leaf steps nowhere; `leaf` is its number.
+struct WalkNode {
+    uint16_t plane, code, step, leaf;
+};
+// The same for trees of more than 65 535 leaves.
+struct WideNode {
+    uint16_t plane, code;
+    uint32_t step, leaf;
+};
+
+// A test as one row walks it, over z itself, for machines that cannot be coded.
+struct RawNode {
+    double t;
+    uint32_t z;           // 2 * column + (NaN goes left)
+    int32_t left, right;  // a test of the tree >= 0, or ~leaf
+};
+
+// Tests of one or more trees of up to 64 tests together, numbered from left to right within their
+// tree. One row is a register of codes, one to a byte.
+constexpr int64_t kPackTests = 64, kPackTrees = 8;
+constexpr int64_t kMostPackPlanes = 256;
+struct alignas(64) Pack {
+    uint8_t plane[kPackTests], code[kPackTests];   // right where the plane's code is above
+    uint8_t left[kPackTests], right[kPackTests];   // the child's test; the test itself for a leaf
+};
+
+// Where a tree stands in its pack. Test j has leaf j - first to its left, j + 1 - first to its right.
+struct PackTree {
+    uint32_t values;  // of leaf j: values + j, over all leaves of the machine
+    uint8_t first;
+    bool ends_pack;  // it is the last tree of its pack
+};
+
+// How one row is coded in bytes: ranks by search trees of 16 keys to a node, level after level.
+struct RowColumn {
+    uint32_t column;  // of the section
+    uint32_t x;       // the feature's place among the used ones
+    uint32_t keys;    // where its top node starts in RowCoding::keys, in floats
+    uint8_t levels;
+    uint8_t n_planes;     // for each of low and high: 255 thresholds to a plane
+    int16_t low, high;    // their first planes, or -1
+};
+struct RowCoding {
+    const RowColumn* columns;
+    const float* keys;  // thresholds rounded down; each level after the one above it
+    const uint32_t* level_sizes;  // nodes to a level, kMostRowLevels for each column
+};
+constexpr int kMostRowLevels = 4;
+
+// A row's codes, and the packs that they go through.
+struct RowPacks {
+    const Pack* packs;
+    const uint8_t* roots;  // first tests of the packs' trees, kPackTrees for each pack
+    const PackTree* trees;
+    int64_t n_trees;
+    const uint8_t* codes;
+    int64_t n_planes;
+    int doublings;
+};
+
+// Tests that weigh several columns: right where the sum of z[column] weight is above t.
+struct ObliqueTests {
+    const int64_t* start;   // (n_tests + 1,) where a test's terms start, by ascending column
+    const int32_t* column;  // by term, as z has them; null where every test has all n_terms of z
+    const void* weight;     // by term, of z's type
+    int64_t n_terms;
+    const double* t;
+    const int8_t* missing;
+    const int32_t* children;  // (n_tests, 2)
+};
+constexpr int64_t kUnderWayBytes = 8;  // to a row under way
+
+constexpr int64_t kAddTrees = 4;  // whose values are added in one go
+
+// Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
+constexpr int64_t kFirstTest = 2;
+
+struct SelectGroup {
+    const Test* tests;
+    int64_t n_tests;
+    const Plane* planes;
+    const Select* selects;
+    const uint16_t* bits;
+};
+
+// Walks over one kind of nodes.
+template <typename Node>
+struct Walks {
+    // The node where each row of a tile ends, from the node that `ends` holds; `rows` is a buffer.
+    void (*deep)(const Node* nodes, const uint16_t* codes, int64_t stride, int64_t n,
+                 uint32_t* rows, uint32_t* ends);
+    // sum[row] += values[leaf of ends[row]]
+    void (*add32)(const uint32_t* ends, int64_t n, const Node* nodes, const float* values,
+                  float* sum);
+    void (*add64)(const uint32_t* ends, int64_t n, const Node* nodes, const double* values,
+                  double* sum);
+    // Exit leaves of all trees for one row; `rows` is a buffer of as many.
+    void (*few)(const Node* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
+                uint32_t* rows, uint32_t* found);
+};
+
+// Entry points of one target. n is at most kBlockRows where rows are a block. Kernels may read and
+// write up to the next multiple of 64 rows: buffers that hold a block have room for kBlockRows.
+struct Kernels {
+    const char* name;
+    double select_cost;  // of tests and selects, relative to AVX-512's; steps of a walk cost the same
+    int splits;  // which values of up to 64 leaves stand as planes of their bytes
+    // Values of one feature, cast as the machine casts them. x is float where `single`.
+    void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
+                 double missing_value, void* x);
+    // Codes of one column into its planes; low and high point at the first row, or are null.
+    void (*code)(const Coding& coding, int64_t column, const void* x, bool single, int64_t n,
+                 void* low, void* high);
+    // Results of all tests of a group over the first n rows of a block, a bit to a row.
+    void (*tests)(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
+                  int64_t n, uint8_t* slots);
+    // Labels of one tree over one block, from its tests' results.
+    void (*select)(const SelectGroup& group, const SelectTree& tree, int64_t n, uint8_t* slots,
+                   void* labels);
+    Walks<WalkNode> walks;
+    Walks<WideNode> wide_walks;
+    // 16-bit codes of one row; x by column, float where `single`.
+    void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
+    // One row by packs; null where the target has no permute of bytes.
+    void (*code_bytes)(const Coding& coding, const RowCoding& row, const void* x, bool single,
+                       uint8_t* codes);
+    // Exit leaves of all trees.
+    void (*packs)(const RowPacks& packs, uint32_t* found);
+    // The sum of the values of all trees' exit leaves, from `sum` on, tree after tree.
+    float (*pack_sum32)(const RowPacks& packs, const float* values, float sum);
+    double (*pack_sum64)(const RowPacks& packs, const double* values, double sum);
+    // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
+    void (*add32)(const void* labels, int label_bytes, int64_t n, const float* values,
+                  int64_t n_labels, Aggregate aggregate, float* sum);
+    void (*add64)(const void* labels, int label_bytes, int64_t n, const double* values,
+                  int64_t n_labels, Aggregate aggregate, double* sum);
+    // The same sum of kAddTrees trees, one after the other for each row, by labels of a byte: each
+    // tree has kBlockRows of them. `values` and `n_labels` are by tree.
+    void (*add_trees32)(const uint8_t* labels, int64_t n, const float* const* values,
+                        const int64_t* n_labels, float* sum);
+    void (*add_trees64)(const uint8_t* labels, int64_t n, const double* const* values,
+                        const int64_t* n_labels, double* sum);
+    // Exit leaves of one oblique tree, counted over all trees, for n rows of z; see oblique.hpp.
+    void (*oblique32)(const ObliqueTests& tests, int32_t root, const float* z, int64_t stride,
+                      int64_t n, void* buffer, uint32_t* leaves);
+    void (*oblique64)(const ObliqueTests& tests, int32_t root, const double* z, int64_t stride,
+                      int64_t n, void* buffer, uint32_t* leaves);
+};
+
+DM_ON_EVERY_TARGET(Kernels, kernels)
+
+}  // namespace dm::engine

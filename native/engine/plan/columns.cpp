@@ -1,0 +1,173 @@
+#include "engine/plan/columns.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dm::engine {
+namespace {
+
+constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
+constexpr int64_t kMostMembersInTable = 4096;
+
+float round_down(double t) {
+    float found = static_cast<float>(t);
+    return static_cast<double>(found) > t
+               ? std::nextafter(found, -std::numeric_limits<float>::infinity())
+               : found;
+}
+
+uint32_t rank_of(double z, const std::vector<double>& keys) {
+    return static_cast<uint32_t>(std::lower_bound(keys.begin(), keys.end(), z) - keys.begin());
+}
+
+// The tests of one column.
+struct Tests {
+    const int64_t *first, *last;
+    const int64_t* begin() const { return first; }
+    const int64_t* end() const { return last; }
+};
+
+// The planes of a column's codes, and the code of NaN.
+//
+// NaN goes left where its code is at most the test's. Often one code does for all tests: the least,
+// the greatest, or that of 0 where the source reads NaN as 0. If not, it takes two planes. With
+// nan_as_zero NaN never reaches the tests, and any code does.
+void add_planes(const Machine& m, const Tests& tests, const std::vector<double>& keys,
+                Column& column, Section& section, std::vector<Coded>& coded) {
+    uint32_t least = 0, most = column.n;
+    if (column.rule != Rule::nan_as_zero)
+        for (const int64_t j : tests) {
+            const uint32_t code = rank_of(m.t[j], keys);
+            if (m.missing[j] < 0)
+                most = std::min(most, code);
+            else
+                least = std::max(least, code + 1);
+        }
+    const bool one_code = least <= most;
+    const bool has_low = !one_code || least == 0, has_high = !one_code || least > 0;
+    column.nan = one_code ? least : column.n;
+    column.low = column.high = -1;
+    auto add = [&](int32_t& plane, int32_t& number) {
+        plane = static_cast<int32_t>(section.row_bytes);
+        number = static_cast<int32_t>(section.n_planes++);
+        section.planes.push_back(
+            {static_cast<uint32_t>(section.row_bytes), column.width, column.n < 128});
+        section.row_bytes += column.width;
+    };
+    if (has_low) add(column.low, column.low_number);
+    if (has_high) add(column.high, column.high_number);
+    for (const int64_t j : tests) {
+        const bool is_low = has_low && (m.missing[j] < 0 || !has_high);
+        coded[j] = {static_cast<uint16_t>(is_low ? column.low_number : column.high_number),
+                    static_cast<uint16_t>(rank_of(m.t[j], keys))};
+    }
+}
+
+// The categories of a column, as a table by category where that is small.
+void add_members(const Machine& m, int64_t set, Column& column, Section& section) {
+    const int64_t from = m.set_start[set], to = m.set_start[set + 1];
+    column.set = from;
+    column.set_size = static_cast<uint32_t>(to - from);
+    column.outside = m.outside[set];
+    if (to == from || m.members[to - 1] >= kMostMembersInTable) return;
+    const int64_t table = static_cast<int64_t>(section.tables.size());
+    section.table_of.back() = table;
+    column.set_size = static_cast<uint32_t>(m.members[to - 1] + 1);
+    section.tables.resize(section.tables.size() + column.set_size, column.outside);
+    for (int64_t i = from; i < to; ++i) section.tables[table + m.members[i]] = m.answers[i];
+}
+
+// A column's thresholds as an implicit search tree of floats, and where columns are doubles a test
+// for each threshold, to decide between equal floats.
+void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& keys, Column& column,
+              Section& section) {
+    // A tree of 2^levels - 1 keys, and at least 15 so that its top fills a register.
+    int levels = 4;
+    while ((int64_t{1} << levels) <= column.n) ++levels;
+    column.levels = static_cast<uint8_t>(levels);
+    column.keys = static_cast<uint32_t>(section.keys32.size());
+    const int64_t size = int64_t{1} << levels;
+    section.keys32.resize(section.keys32.size() + size, std::numeric_limits<float>::infinity());
+    float* tree = section.keys32.data() + column.keys;
+    tree[0] = std::numeric_limits<float>::quiet_NaN();
+    for (int64_t i = 1; i < size; ++i) {
+        // Key i of level l is number (2 (i - 2^l) + 1) 2^(levels - l - 1) - 1 in order.
+        int level = 0;
+        while ((i >> level) > 1) ++level;
+        const int64_t rank = ((2 * (i - (int64_t{1} << level)) + 1) << (levels - level - 1)) - 1;
+        if (rank < column.n) tree[i] = round_down(keys[rank]);
+    }
+    if (m.single) return;
+    column.sorted = static_cast<uint32_t>(section.sorted.size());
+    section.sorted.resize(section.sorted.size() + column.n);
+    for (const int64_t j : tests)
+        section.sorted[column.sorted + rank_of(m.t[j], keys)] = static_cast<uint32_t>(j);
+}
+
+}  // namespace
+
+std::vector<int64_t> section_starts(const Machine& m, bool& is_too_fine) {
+    std::vector<int64_t> starts{0};
+    std::vector<int64_t> counts(m.n_columns, 0), own(m.n_columns, 0);
+    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+        const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+        bool fits = true;
+        for (int64_t j = begin; j < end; ++j) {
+            const int32_t c = m.selection[j];
+            if (++own[c] > kMostThresholds) is_too_fine = true;
+            if (++counts[c] > kMostThresholds) fits = false;
+        }
+        if (!fits && tree > starts.back()) {
+            starts.push_back(tree);
+            std::fill(counts.begin(), counts.end(), 0);
+            for (int64_t j = begin; j < end; ++j) ++counts[m.selection[j]];
+        }
+        for (int64_t j = begin; j < end; ++j) own[m.selection[j]] = 0;
+    }
+    starts.push_back(m.n_trees);
+    return starts;
+}
+
+Section make_section(const Machine& m, int64_t first, int64_t last,
+                     const std::vector<int64_t>& set_of, std::vector<Coded>& coded) {
+    Section section;
+    section.first = first;
+    section.last = last;
+    const int64_t begin = m.test_start[first], end = m.test_start[last];
+    // Tests by column.
+    std::vector<int64_t> start(m.n_columns + 1, 0);
+    for (int64_t j = begin; j < end; ++j) ++start[m.selection[j] + 1];
+    for (int64_t c = 0; c < m.n_columns; ++c) start[c + 1] += start[c];
+    std::vector<int64_t> order(end - begin);
+    {
+        std::vector<int64_t> at(start.begin(), start.end() - 1);
+        for (int64_t j = begin; j < end; ++j) order[at[m.selection[j]]++] = j;
+    }
+    std::vector<double> keys;
+    for (int64_t c = 0; c < m.n_columns; ++c) {
+        const Tests tests{order.data() + start[c], order.data() + start[c + 1]};
+        if (tests.first == tests.last) continue;
+        keys.clear();
+        for (const int64_t j : tests) keys.push_back(m.t[j]);
+        std::sort(keys.begin(), keys.end());
+        keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+        Column column{};
+        column.feature = static_cast<uint32_t>(m.feature[c]);
+        column.rule = static_cast<Rule>(m.rule[c]);
+        column.n = static_cast<uint32_t>(keys.size());
+        column.width = column.n > 255 ? 2 : 1;
+        column.code0 = rank_of(0.0, keys);
+        column.code1 = rank_of(1.0, keys);
+        add_planes(m, tests, keys, column, section, coded);
+        section.table_of.push_back(-1);
+        if (column.rule == Rule::member)
+            add_members(m, set_of[c], column, section);
+        else
+            add_keys(m, tests, keys, column, section);
+        section.columns.push_back(column);
+    }
+    return section;
+}
+
+}  // namespace dm::engine

@@ -1,0 +1,170 @@
+// The nodes of a plan for one row on targets that permute bytes; see kernels/pack.hpp.
+#include "engine/plan/packs.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace dm::engine {
+namespace {
+
+constexpr int64_t kThresholdsInPlane = 255;
+
+// The tests of a tree from left to right, and the greatest number of tests on a path.
+struct Layout {
+    std::vector<int32_t> order;  // (n_tests,) tests of the machine
+    int64_t depth = 0;
+    bool is_ordered = true;  // leaves are numbered from left to right
+};
+
+Layout lay_out(const Machine& m, int64_t tree) {
+    Layout out;
+    const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+    if (begin == end) return out;
+    int64_t next_leaf = begin + tree;
+    struct Visit {
+        int32_t node;
+        int64_t depth;
+        bool left_is_done;
+    };
+    std::vector<Visit> stack{{static_cast<int32_t>(begin), 1, false}};
+    while (!stack.empty()) {
+        const Visit visit = stack.back();
+        stack.pop_back();
+        if (visit.node < 0) {
+            out.is_ordered &= ~visit.node == next_leaf++;
+            continue;
+        }
+        if (visit.left_is_done) {
+            out.order.push_back(visit.node);
+            stack.push_back({m.children[2 * visit.node + 1], visit.depth + 1, false});
+            continue;
+        }
+        out.depth = std::max(out.depth, visit.depth);
+        stack.push_back({visit.node, visit.depth, true});
+        stack.push_back({m.children[2 * visit.node], visit.depth + 1, false});
+    }
+    return out;
+}
+
+// Search trees of 16 keys to a node for the columns of a section, and the planes of their codes.
+bool code_columns(const Section& section, const std::vector<int32_t>& used_features, RowPlan& row) {
+    for (size_t c = 0; c < section.columns.size(); ++c) {
+        const Column& column = section.columns[c];
+        RowColumn own{};
+        own.column = static_cast<uint32_t>(c);
+        own.x = static_cast<uint32_t>(
+            std::lower_bound(used_features.begin(), used_features.end(),
+                             static_cast<int32_t>(column.feature)) -
+            used_features.begin());
+        own.keys = static_cast<uint32_t>(row.keys.size());
+        own.n_planes = static_cast<uint8_t>(
+            std::min<int64_t>((column.n + kThresholdsInPlane - 1) / kThresholdsInPlane, 255));
+        own.low = own.high = -1;
+        for (int side = 0; side < 2; ++side) {
+            if ((side ? column.high : column.low) < 0) continue;
+            (side ? own.high : own.low) = static_cast<int16_t>(row.n_planes);
+            row.n_planes += own.n_planes;
+            if (row.n_planes > kMostPackPlanes) return false;
+        }
+        uint32_t sizes[kMostRowLevels] = {};
+        if (column.rule != Rule::member) {
+            // Levels from the last, which has all keys: the one above has the greatest of each
+            // node. The last key of a level is infinite, so that no search leaves it.
+            std::vector<std::vector<float>> levels(1);
+            for (uint32_t k = 0; k < column.n; ++k)
+                levels[0].push_back(section.keys32[column.keys + key_place(column, k)]);
+            const float infinity = std::numeric_limits<float>::infinity();
+            levels[0].resize((column.n + 16) / 16 * 16, infinity);
+            while (levels.back().size() > 16) {
+                std::vector<float> above;
+                for (size_t i = 15; i < levels.back().size(); i += 16)
+                    above.push_back(levels.back()[i]);
+                above.back() = infinity;
+                above.resize((above.size() + 15) / 16 * 16, infinity);
+                levels.push_back(std::move(above));
+            }
+            if (levels.size() > kMostRowLevels) return false;
+            own.levels = static_cast<uint8_t>(levels.size());
+            for (size_t i = 0; i < levels.size(); ++i) {
+                const std::vector<float>& level = levels[levels.size() - 1 - i];
+                sizes[i] = static_cast<uint32_t>(level.size() / 16);
+                row.keys.insert(row.keys.end(), level.begin(), level.end());
+            }
+        }
+        row.columns.push_back(own);
+        row.level_sizes.insert(row.level_sizes.end(), sizes, sizes + kMostRowLevels);
+    }
+    return true;
+}
+
+}  // namespace
+
+int64_t key_place(const Column& column, uint32_t k) {
+    // Its depth from the bottom is the number of trailing zeros of k + 1.
+    const uint32_t number = k + 1;
+    const int below = __builtin_ctz(number);
+    return (int64_t{1} << (column.levels - 1 - below)) + (number >> (below + 1));
+}
+
+RowPlan make_packs(const Machine& m, const Section& section, const std::vector<Coded>& coded,
+                   const std::vector<int32_t>& used_features) {
+    RowPlan row;
+    if (!code_columns(section, used_features, row)) return RowPlan();
+    std::vector<int16_t> plane_of(section.n_planes);  // the first for each plane of the section
+    for (size_t c = 0; c < section.columns.size(); ++c) {
+        const Column& column = section.columns[c];
+        if (column.low >= 0) plane_of[column.low_number] = row.columns[c].low;
+        if (column.high >= 0) plane_of[column.high_number] = row.columns[c].high;
+    }
+    std::vector<uint8_t> slot_of;
+    int64_t used = kPackTests, n_trees = 0, depth = 1;  // of the last pack
+    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
+        const Layout layout = lay_out(m, tree);
+        const int64_t begin = m.test_start[tree];
+        const int64_t n = static_cast<int64_t>(layout.order.size());
+        const int64_t room = std::max<int64_t>(n, 1);  // a leaf alone has a test that goes left
+        if (room > kPackTests || !layout.is_ordered) return RowPlan();
+        depth = std::max(depth, layout.depth);
+        if (used + room > kPackTests || n_trees == kPackTrees) {
+            if (!row.trees.empty()) row.trees.back().ends_pack = true;
+            row.packs.emplace_back();
+            row.roots.resize(row.packs.size() * kPackTrees, 0);
+            Pack& pack = row.packs.back();
+            for (int i = 0; i < kPackTests; ++i) {
+                pack.plane[i] = 0;
+                pack.code[i] = 255;
+                pack.left[i] = pack.right[i] = static_cast<uint8_t>(i);
+            }
+            used = n_trees = 0;
+        }
+        Pack& pack = row.packs.back();
+        PackTree own{};
+        own.first = static_cast<uint8_t>(used);
+        own.values = static_cast<uint32_t>(begin + tree - used);
+        slot_of.assign(n, 0);
+        for (int64_t i = 0; i < n; ++i)
+            slot_of[layout.order[i] - begin] = static_cast<uint8_t>(used + i);
+        row.roots[(row.packs.size() - 1) * kPackTrees + n_trees++] = n ? slot_of[0] : own.first;
+        for (int64_t i = 0; i < n; ++i) {
+            const int32_t j = layout.order[i];
+            const int64_t at = used + i;
+            const int64_t part = coded[j].code / kThresholdsInPlane;
+            pack.plane[at] = static_cast<uint8_t>(plane_of[coded[j].plane] + part);
+            pack.code[at] = static_cast<uint8_t>(coded[j].code % kThresholdsInPlane);
+            auto slot = [&](int32_t child) {
+                return child < 0 ? static_cast<uint8_t>(at) : slot_of[child - begin];
+            };
+            pack.left[at] = slot(m.children[2 * j]);
+            pack.right[at] = slot(m.children[2 * j + 1]);
+        }
+        row.trees.push_back(own);
+        used += room;
+    }
+    if (!row.trees.empty()) row.trees.back().ends_pack = true;
+    // A path of d tests takes d - 1 steps.
+    while ((int64_t{1} << row.doublings) < depth - 1) ++row.doublings;
+    row.is_made = true;
+    return row;
+}
+
+}  // namespace dm::engine

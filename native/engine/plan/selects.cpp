@@ -1,0 +1,165 @@
+#include "engine/plan/selects.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace dm::engine {
+namespace {
+
+constexpr int64_t kMostTestsInGroup = 12288;  // their bitmaps should stay in the second-level cache
+
+}  // namespace
+
+int bits_for(int64_t n) {
+    int bits = 0;
+    while ((int64_t{1} << bits) < n) ++bits;
+    return bits;
+}
+
+DistinctTests DistinctTests::of(std::vector<uint32_t> keys) {
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    return {std::move(keys)};
+}
+
+std::vector<Test> DistinctTests::tests() const {
+    std::vector<Test> out;
+    out.reserve(keys.size());
+    for (const uint32_t key : keys)
+        out.push_back({static_cast<uint16_t>(key >> 16), static_cast<uint16_t>((key & 65535) + 1)});
+    return out;
+}
+
+uint16_t DistinctTests::slot(const Coded& test) const {
+    return static_cast<uint16_t>(
+        kFirstTest + (std::lower_bound(keys.begin(), keys.end(), key_of(test)) - keys.begin()));
+}
+
+Selects make_selects(const Machine& m, int64_t tree, bool gray, const std::vector<int32_t>& size,
+                     const std::vector<uint16_t>& slot_of, int64_t first_slot) {
+    Selects out;
+    const int64_t begin = m.test_start[tree], leaf0 = begin + tree;
+    const int64_t n_tests = m.test_start[tree + 1] - begin;
+    const int n_bits = bits_for(n_tests + 1);
+    std::vector<uint16_t> free;
+    int64_t next_slot = first_slot;
+    auto is_own = [&](uint16_t slot) { return slot >= first_slot; };
+    std::vector<std::vector<uint16_t>> done;  // results of finished subtrees
+    struct Visit {
+        int32_t node;
+        int8_t state;  // 0: first; 1: children done, left below right; 2: right below left
+    };
+    std::vector<Visit> stack{
+        {n_tests ? static_cast<int32_t>(begin) : ~static_cast<int32_t>(leaf0), 0}};
+    while (!stack.empty()) {
+        const Visit visit = stack.back();
+        stack.pop_back();
+        if (visit.node < 0) {
+            const uint32_t label = label_of(static_cast<uint32_t>(~visit.node - leaf0), gray);
+            std::vector<uint16_t> bits(n_bits);
+            for (int bit = 0; bit < n_bits; ++bit) bits[bit] = label >> bit & 1;
+            done.push_back(std::move(bits));
+            continue;
+        }
+        const int32_t left = m.children[2 * visit.node], right = m.children[2 * visit.node + 1];
+        if (visit.state == 0) {
+            // The larger subtree first: at most log2(leaves) results wait meanwhile, and their
+            // slots fit in a byte.
+            auto size_of = [&](int32_t child) { return child < 0 ? 1 : size[child]; };
+            const bool left_first = size_of(left) >= size_of(right);
+            stack.push_back({visit.node, static_cast<int8_t>(left_first ? 1 : 2)});
+            stack.push_back({left_first ? right : left, 0});
+            stack.push_back({left_first ? left : right, 0});
+            continue;
+        }
+        std::vector<uint16_t> above = std::move(done.back());
+        done.pop_back();
+        std::vector<uint16_t>& below = done.back();
+        std::vector<uint16_t>& a = visit.state == 1 ? below : above;  // left
+        std::vector<uint16_t>& b = visit.state == 1 ? above : below;
+        const uint16_t test = slot_of[visit.node - begin];
+        std::vector<uint16_t> freed;
+        for (int bit = 0; bit < n_bits; ++bit) {
+            const uint16_t x = a[bit], y = b[bit];
+            uint16_t found;
+            if (x == y) {
+                found = x;
+            } else if (x == 0 && y == 1) {
+                found = test;
+            } else {
+                if (is_own(x)) {
+                    found = x;
+                    if (is_own(y)) freed.push_back(y);
+                } else if (is_own(y)) {
+                    found = y;
+                } else if (!free.empty()) {
+                    found = free.back();
+                    free.pop_back();
+                } else {
+                    found = static_cast<uint16_t>(next_slot++);
+                }
+                out.selects.push_back({test, x, y, static_cast<uint8_t>(found - first_slot)});
+            }
+            below[bit] = found;
+        }
+        free.insert(free.end(), freed.begin(), freed.end());
+    }
+    out.bits = std::move(done.back());
+    out.n_slots = next_slot;
+    return out;
+}
+
+Group make_select_group(const Machine& m, int64_t first, int64_t end,
+                        const std::vector<int32_t>& size, const std::vector<Coded>& coded,
+                        std::vector<Tree>& trees) {
+    Group group;
+    group.kind = Kind::select;
+    group.first = first;
+    DistinctTests distinct;
+    int64_t last = first;
+    for (; last < end && trees[last].kind == Kind::select; ++last) {
+        std::vector<uint32_t> keys, both;
+        for (int64_t j = m.test_start[last]; j < m.test_start[last + 1]; ++j)
+            keys.push_back(key_of(coded[j]));
+        const DistinctTests own = DistinctTests::of(std::move(keys));
+        both.reserve(distinct.keys.size() + own.keys.size());
+        std::set_union(distinct.keys.begin(), distinct.keys.end(), own.keys.begin(), own.keys.end(),
+                       std::back_inserter(both));
+        if (last > first && static_cast<int64_t>(both.size()) > kMostTestsInGroup) break;
+        distinct.keys.swap(both);
+    }
+    group.last = last;
+    group.tests = distinct.tests();
+    group.n_slots = distinct.end();
+    std::vector<uint16_t> slot_of;
+    for (int64_t tree = first; tree < last; ++tree) {
+        slot_of.clear();
+        for (int64_t j = m.test_start[tree]; j < m.test_start[tree + 1]; ++j)
+            slot_of.push_back(distinct.slot(coded[j]));
+        Selects found = make_selects(m, tree, false, size, slot_of, distinct.end());
+        Tree& own = trees[tree];
+        // With no selects at all the tree is symmetric: its tests are the label.
+        if (!found.selects.empty()) {
+            Selects other = make_selects(m, tree, true, size, slot_of, distinct.end());
+            own.gray = other.selects.size() < found.selects.size();
+            if (own.gray) found = std::move(other);
+        }
+        own.label_bytes = found.bits.size() > 8 ? 2 : 1;
+        group.n_slots = std::max(group.n_slots, found.n_slots);
+        SelectTree select;
+        select.first = static_cast<uint32_t>(group.selects.size());
+        select.bits = static_cast<uint32_t>(group.bits.size()) & ((1u << 27) - 1);
+        select.n_bits = static_cast<uint8_t>(found.bits.size()) & 31;
+        group.trees.push_back(select);
+        group.selects.insert(group.selects.end(), found.selects.begin(), found.selects.end());
+        group.bits.insert(group.bits.end(), found.bits.begin(), found.bits.end());
+    }
+    SelectTree past{};
+    past.first = static_cast<uint32_t>(group.selects.size());
+    group.trees.push_back(past);
+    group.selects.shrink_to_fit();
+    return group;
+}
+
+}  // namespace dm::engine

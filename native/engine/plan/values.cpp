@@ -1,0 +1,59 @@
+#include "engine/plan/values.hpp"
+
+#include <algorithm>
+
+#include "engine/plan/selects.hpp"
+
+namespace dm::engine {
+namespace {
+
+template <typename Sum>
+void add(const Machine& m, bool can_split, Plan& plan, std::vector<Sum>& values) {
+    const int64_t k = m.narrow ? 1 : m.n_outputs;
+    const Sum* V = static_cast<const Sum*>(m.V);
+    const bool has_tables = !m.linear_start && m.wants_values;
+    std::vector<Sum> by_label;
+    int64_t most = 0;
+    for (int64_t i = 0; i < m.n_trees; ++i) {
+        Tree& tree = plan.trees[i];
+        const int64_t n = m.test_start[i + 1] - m.test_start[i] + 1;
+        const bool select = tree.kind == Kind::select;
+        const int64_t room = select ? int64_t{1} << bits_for(n) : n;
+        tree.values = static_cast<int64_t>(values.size());
+        tree.n_labels = static_cast<uint32_t>(room);
+        tree.split = can_split && select && n <= 64;
+        if (!has_tables) continue;
+        for (int64_t output = 0; output < k; ++output) {
+            by_label.assign(static_cast<size_t>(room), Sum(0));
+            for (int64_t leaf = 0; leaf < n; ++leaf)
+                by_label[label_of(static_cast<uint32_t>(leaf), tree.gray)] =
+                    V[(plan.first_leaf(i) + leaf) * k + output];
+            const size_t at = values.size();
+            values.insert(values.end(), by_label.begin(), by_label.end());
+            if (!tree.split) continue;
+            const unsigned char* from = reinterpret_cast<const unsigned char*>(by_label.data());
+            unsigned char* to = reinterpret_cast<unsigned char*>(values.data() + at);
+            for (int64_t label = 0; label < room; ++label)
+                for (size_t byte = 0; byte < sizeof(Sum); ++byte)
+                    to[room * byte + label] = from[label * sizeof(Sum) + byte];
+        }
+        most = std::max(most, tree.values + (k - 1) * room + 64);
+    }
+    // Kernels read 64 values of a table, however many it has.
+    if (static_cast<int64_t>(values.size()) < most) values.resize(static_cast<size_t>(most));
+    values.shrink_to_fit();
+}
+
+}  // namespace
+
+void add_values(const Machine& m, Plan& plan) {
+    const bool can_split =
+        (plan.kernels->splits & (m.sum_single ? kSplitsFloat : kSplitsDouble)) &&
+        m.aggregate == Aggregate::sum;
+    if (m.sum_single)
+        add<float>(m, can_split, plan, plan.values32);
+    else
+        add<double>(m, can_split, plan, plan.values64);
+}
+
+}  // namespace dm::engine

@@ -1,0 +1,29 @@
+// The module that Python imports; each room binds its own functions and classes.
+#include <nanobind/nanobind.h>
+
+namespace dm::common {
+void bind_libm(nanobind::module_& m);  // common/libm.cpp
+}
+namespace dm::structure {
+void bind(nanobind::module_& m);  // structure/bindings.cpp
+}
+namespace dm::engine {
+void bind(nanobind::module_& m);  // engine/bindings.cpp
+}
+namespace dm::soft {
+void bind(nanobind::module_& m);             // soft/bindings.cpp
+void bind_class_step(nanobind::module_& m);  // soft/class_step_bindings.cpp
+}
+namespace dm::search {
+void bind(nanobind::module_& m);  // search/bindings.cpp
+}
+
+NB_MODULE(_native, m) {
+    m.doc() = "C++ kernels of decision_machines.";
+    dm::common::bind_libm(m);
+    dm::structure::bind(m);
+    dm::engine::bind(m);
+    dm::soft::bind(m);
+    dm::soft::bind_class_step(m);
+    dm::search::bind(m);
+}

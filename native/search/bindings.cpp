@@ -1,0 +1,272 @@
+// Python's door to the search for axis-aligned trees: check shapes, release the GIL, call.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <memory>
+#include <optional>
+
+#include "common/arrays.hpp"
+#include "common/require.hpp"
+#include "common/threads.hpp"
+#include "search/local_search.hpp"
+#include "search/out_of_bag.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace dm::search {
+namespace {
+
+using common::Array;
+using common::give;
+using common::In;
+using common::require;
+
+template <typename A>
+auto copied(const A& array) {
+    return std::vector<std::decay_t<decltype(*array.data())>>(array.data(), array.data() + array.size());
+}
+
+Objective objective_of(In<double, 1> mixture) {
+    require(mixture.shape(0) == 4, "an objective is gini, entropy, error and ridge");
+    for (size_t i = 0; i < 4; ++i) require(mixture(i) >= 0.0, "an objective's weight is negative");
+    return {mixture(0), mixture(1), mixture(2), mixture(3)};
+}
+
+// Rows of our own, and the searches over them.
+class Searches {
+   public:
+    Searches(const Searches&) = delete;  // searches point at the rows
+    Searches(In<uint16_t, 2> rank, In<int32_t, 1> n_ranks, std::optional<In<int32_t, 1>> label,
+             std::optional<In<double, 2>> y, In<double, 1> w, int64_t k)
+        : rank_(copied(rank)), n_ranks_(copied(n_ranks)), w_(copied(w)) {
+        const int64_t n = static_cast<int64_t>(rank.shape(0)), m = static_cast<int64_t>(rank.shape(1));
+        require(m >= 1 && m < (int64_t{1} << 31), "rows: 1 to 2**31");
+        require(static_cast<int64_t>(n_ranks_.size()) == n && static_cast<int64_t>(w_.size()) == m,
+                "n_ranks must be (n,), w (m,)");
+        require(label.has_value() != y.has_value(), "either labels or numbers");
+        require(k >= 1, "no output");
+        for (int64_t f = 0; f < n; ++f) {
+            require(n_ranks_[f] >= 0 && n_ranks_[f] <= 65535, "up to 65535 ranks");
+            for (int64_t i = 0; i < m; ++i) {
+                const uint16_t r = rank_[f * m + i];
+                require(r == kMissing || r < n_ranks_[f], "a rank beyond n_ranks");
+            }
+        }
+        if (label) {
+            label_ = copied(*label);
+            require(static_cast<int64_t>(label_.size()) == m, "label must be (m,)");
+            for (const int32_t c : label_) require(c >= 0 && c < k, "a label outside 0..k-1");
+        } else {
+            y_ = copied(*y);
+            require(static_cast<int64_t>(y->shape(0)) == m && static_cast<int64_t>(y->shape(1)) == k,
+                    "y must be (m, k)");
+        }
+        by_row_.resize(rank_.size());
+        for (int64_t f = 0; f < n; ++f)
+            for (int64_t i = 0; i < m; ++i) by_row_[i * n + f] = rank_[f * m + i];
+        coarsen();
+        rows_ = {m, static_cast<int32_t>(n), static_cast<int32_t>(k), rank_.data(), n_ranks_.data(),
+                 label ? label_.data() : nullptr, label ? nullptr : y_.data(), w_.data(), nullptr};
+        coarse_rows_ = rows_;
+        coarse_rows_.rank = coarse_.data(), coarse_rows_.n_ranks = n_coarse_.data();
+        coarse_rows_.upper = upper_.data();
+    }
+
+    void add(uint64_t seed, int64_t max_leaves, int64_t max_depth, int64_t least,
+             double temperature, int64_t n_moves, In<double, 1> mixture) {
+        require(max_leaves >= 1 && max_leaves < (1 << 28) && max_depth >= 0 && least >= 1 &&
+                    n_moves >= 1 && temperature >= 0.0,
+                "a setting is out of range");
+        SearchSettings settings{max_leaves, max_depth, least, temperature,
+                                    n_moves,    seed,      objective_of(mixture)};
+        nb::gil_scoped_release release;
+        searches_.push_back(std::make_unique<LocalSearch>(rows_, coarse_rows_, by_row_.data(), settings));
+    }
+
+    // Search i does moves(i) moves.
+    void advance(In<int64_t, 1> moves, int64_t n_threads) {
+        require(moves.shape(0) == searches_.size(), "moves for each search");
+        const std::vector<int64_t> n_moves = copied(moves);
+        nb::gil_scoped_release release;
+        common::share(static_cast<int64_t>(searches_.size()), n_threads, [&](auto next) {
+            for (int64_t i = next(); i >= 0; i = next()) searches_[i]->advance(n_moves[i]);
+        });
+    }
+
+    LocalSearch& at(int64_t i) const {
+        require(0 <= i && i < static_cast<int64_t>(searches_.size()), "no such search");
+        return *searches_[i];
+    }
+
+    void grow(int64_t i) {
+        nb::gil_scoped_release release;
+        at(i).grow();
+    }
+
+    void aim(int64_t i, In<double, 1> mixture) { at(i).aim(objective_of(mixture)); }
+
+    // `least`, `largest` (of each rank) and `start` (of each feature) as Places has them.
+    nb::dict tree(int64_t i, In<double, 1> least, In<double, 1> largest, In<int64_t, 1> start) const {
+        require(start.shape(0) == n_ranks_.size() + 1, "start for each feature and the total");
+        for (size_t f = 0; f < n_ranks_.size(); ++f)
+            require(start(f + 1) - start(f) == n_ranks_[f], "start does not fit the ranks");
+        const size_t total = static_cast<size_t>(start(n_ranks_.size()));
+        require(start(0) == 0 && least.shape(0) == total && largest.shape(0) == total,
+                "a place for each rank");
+        const Places places{least.data(), largest.data(), start.data()};
+        TreeArrays found;
+        {
+            nb::gil_scoped_release release;
+            found = at(i).tree(&places);
+        }
+        nb::dict out;
+        out["left"] = give(std::move(found.left));
+        out["right"] = give(std::move(found.right));
+        out["feature"] = give(std::move(found.feature));
+        out["cut"] = give(std::move(found.cut));
+        out["below"] = give(std::move(found.below));
+        out["above"] = give(std::move(found.above));
+        out["missing_left"] = give(std::move(found.missing_left));
+        out["totals"] = give(std::move(found.totals));
+        out["weight"] = give(std::move(found.weight));
+        out["count"] = give(std::move(found.count));
+        return out;
+    }
+
+    // The best test for the rows `ids`; with `lean`, the one they prefer.
+    nb::tuple best_test(In<int32_t, 1> ids, std::optional<In<double, 1>> lean, int64_t least,
+                        In<double, 1> mixture) const {
+        for (size_t i = 0; i < ids.shape(0); ++i)
+            require(ids(i) >= 0 && ids(i) < rows_.m, "no such row");
+        require(!lean || lean->shape(0) == ids.shape(0), "lean for each row");
+        SplitSearch search(rows_);
+        Split best;
+        search.enter(ids.data(), static_cast<int64_t>(ids.shape(0)), lean ? lean->data() : nullptr);
+        for (int32_t f = 0; f < rows_.n; ++f) {
+            if (lean) {
+                search.preferred(f, least, best);
+            } else {
+                search.purest(objective_of(mixture), f, least, best);
+            }
+        }
+        return nb::make_tuple(best.loss, best.feature, best.cut, best.missing_left);
+    }
+
+    // Search i goes on from the tree of search j of others over the same X.
+    void adopt(int64_t i, const Searches& others, int64_t j) {
+        require(others.rows_.n == rows_.n && others.rows_.m == rows_.m && others.n_ranks_ == n_ranks_,
+                "searches over other rows");
+        nb::gil_scoped_release release;
+        const TreeArrays found = others.at(j).tree();
+        require(static_cast<int64_t>(found.left.size()) <= at(i).places(), "a tree too large");
+        at(i).adopt(found);
+    }
+
+    nb::tuple out_of_bag(int64_t n_trees, int64_t least, int64_t n_tried, uint64_t seed,
+                         int64_t n_threads) const {
+        require(least >= 1 && n_tried >= 1, "a setting is out of range");
+        OutOfBag found;
+        {
+            nb::gil_scoped_release release;
+            found = search::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
+        }
+        return nb::make_tuple(give(std::move(found.sum)), give(std::move(found.count)));
+    }
+
+    void polish(int64_t i) {
+        nb::gil_scoped_release release;
+        at(i).polish();
+    }
+
+   private:
+    // Runs of ranks with about as many rows each, at most 256 of them.
+    void coarsen() {
+        const int64_t n = static_cast<int64_t>(n_ranks_.size()), m = static_cast<int64_t>(w_.size());
+        coarse_ = rank_, n_coarse_ = n_ranks_;
+        upper_.assign(static_cast<size_t>(n) * 256, 0);
+        for (int64_t f = 0; f < n; ++f) {
+            int32_t* upper = &upper_[f * 256];
+            if (n_ranks_[f] <= 256) {
+                for (int32_t r = 0; r < n_ranks_[f]; ++r) upper[r] = r;
+                continue;
+            }
+            std::vector<int64_t> count(n_ranks_[f], 0);
+            std::vector<uint16_t> run(n_ranks_[f]);
+            int64_t left = 0;
+            for (int64_t i = 0; i < m; ++i)
+                if (rank_[f * m + i] != kMissing) ++count[rank_[f * m + i]], ++left;
+            int32_t at = 0;
+            int64_t held = 0;
+            for (int32_t r = 0; r < n_ranks_[f]; ++r) {
+                run[r] = static_cast<uint16_t>(at), upper[at] = r;
+                held += count[r];
+                if (at < 255 && held * (256 - at) >= left) left -= held, held = 0, ++at;
+            }
+            n_coarse_[f] = at + (held > 0);
+            for (int64_t i = 0; i < m; ++i)
+                if (uint16_t& r = coarse_[f * m + i]; r != kMissing) r = run[r];
+        }
+    }
+
+    std::vector<uint16_t> rank_, by_row_, coarse_;
+    std::vector<int32_t> n_ranks_, label_, n_coarse_, upper_;
+    Rows coarse_rows_;
+    std::vector<double> w_, y_;
+    Rows rows_;
+    std::vector<std::unique_ptr<LocalSearch>> searches_;
+};
+
+// (m,) the node where each row of X leaves a tree; a row goes left where x ≤ t.
+Array<int64_t, 1> exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
+                             In<double, 1> t, In<uint8_t, 1> missing_left, In<double, 2> X) {
+    const int64_t n_nodes = static_cast<int64_t>(left.shape(0));
+    const int64_t m = static_cast<int64_t>(X.shape(0)), n = static_cast<int64_t>(X.shape(1));
+    require(n_nodes >= 1 && right.shape(0) == left.shape(0) && feature.shape(0) == left.shape(0) &&
+                t.shape(0) == left.shape(0) && missing_left.shape(0) == left.shape(0),
+            "arrays of a tree differ in length");
+    for (int64_t i = 0; i < n_nodes; ++i)
+        require(left(i) < 0 || (left(i) > i && left(i) < n_nodes && right(i) > i &&
+                                right(i) < n_nodes && feature(i) >= 0 && feature(i) < n),
+                "not a tree in preorder");
+    std::vector<int64_t> out(static_cast<size_t>(m));
+    {
+        nb::gil_scoped_release release;
+        for (int64_t i = 0; i < m; ++i) {
+            int64_t at = 0;
+            while (left(at) >= 0) {
+                const double x = X.data()[i * n + feature(at)];
+                const bool goes_left = x != x ? missing_left(at) != 0 : x <= t(at);
+                at = goes_left ? left(at) : right(at);
+            }
+            out[static_cast<size_t>(i)] = at;
+        }
+    }
+    return give(std::move(out));
+}
+
+}  // namespace
+
+void bind(nb::module_& m) {
+    nb::class_<Searches>(m, "TreeSearches", "Local searches for axis-aligned trees over the same rows.")
+        .def(nb::init<In<uint16_t, 2>, In<int32_t, 1>, std::optional<In<int32_t, 1>>,
+                      std::optional<In<double, 2>>, In<double, 1>, int64_t>(),
+             "rank"_a, "n_ranks"_a, "label"_a.none(), "y"_a.none(), "w"_a, "k"_a)
+        .def("add", &Searches::add, "seed"_a, "max_leaves"_a, "max_depth"_a, "least"_a,
+             "temperature"_a, "n_moves"_a, "objective"_a)
+        .def("adopt", &Searches::adopt, "i"_a, "others"_a, "j"_a)
+        .def("out_of_bag", &Searches::out_of_bag, "n_trees"_a, "least"_a, "n_tried"_a, "seed"_a,
+             "n_threads"_a)
+        .def("polish", &Searches::polish, "i"_a)
+        .def("grow", &Searches::grow, "i"_a)
+        .def("advance", &Searches::advance, "moves"_a, "n_threads"_a)
+        .def("aim", &Searches::aim, "i"_a, "objective"_a)
+        .def("loss", [](const Searches& s, int64_t i) { return s.at(i).loss(); }, "i"_a)
+        .def("tree", &Searches::tree, "i"_a, "least"_a, "largest"_a, "start"_a)
+        .def("best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a);
+    m.def("exit_nodes", &exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,
+          "X"_a);
+}
+
+}  // namespace dm::search

@@ -1,0 +1,111 @@
+// The exact best test of one feature for the rows at a node of a tree.
+//
+// Features are ranks: rank r of a feature is its r-th smallest training value, so a test is
+// "rank ≤ cut goes left" and there are as many tests as ranks. Two questions are answered, both by
+// one walk over the rows in the order of their ranks:
+//
+// - purest: the cut that leaves the least loss when both sides become leaves (CART's step);
+// - preferred: the cut with the least Σ of `lean` over the rows sent left, where lean is a row's
+//   loss in the left subtree less its loss in the right one (TAO's step, a minimum prefix sum).
+//
+// Rows whose feature is missing go left or right together, whichever loses less.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace dm::search {
+
+constexpr uint16_t kMissing = 65535;
+
+// The loss of a leaf that answers with its rows' mean: a mixture, each part weighted.
+// Squared error is `gini` for numbers: both are Σ w |y − mean|², y one-hot for classes.
+struct Objective {
+    double gini = 1.0;
+    double entropy = 0.0;
+    double error = 0.0;  // rows not of the leaf's largest class
+    double ridge = 0.0;  // of numbers: as if so many rows at the overall mean stood in each leaf
+};
+
+// Training rows; all pointers are borrowed.
+struct Rows {
+    int64_t m = 0;
+    int32_t n = 0;                  // features
+    int32_t k = 0;                  // classes, or outputs
+    const uint16_t* rank = nullptr; // (n, m)
+    const int32_t* n_ranks = nullptr;  // (n,)
+    const int32_t* label = nullptr; // (m,) or null: regression
+    const double* y = nullptr;      // (m, k) or null: classification
+    const double* w = nullptr;      // (m,) positive
+    const int32_t* upper = nullptr; // (n, 256) where ranks stand for runs of finer ones: the
+                                    // largest of each run; null where they are the finest
+
+    bool classify() const { return label != nullptr; }
+};
+
+struct Split {
+    double loss = std::numeric_limits<double>::infinity();  // both sides together, or Σ lean left
+    int32_t feature = -1;
+    int32_t cut = -1;  // rank ≤ cut goes left
+    bool missing_left = false;
+
+    bool found() const { return feature >= 0; }
+    bool goes_left(uint16_t rank) const { return rank == kMissing ? missing_left : rank <= cut; }
+};
+
+// What a leaf must know of its rows: totals (k,), their weight, their Σ w |y|².
+struct Totals {
+    double weight = 0.0;
+    double squares = 0.0;
+    int64_t count = 0;
+};
+
+double leaf_loss(const Objective& objective, bool classify, int32_t k, const double* totals,
+                 const Totals& about);
+
+// Holds the room that searches need; one for each thread.
+class SplitSearch {
+   public:
+    explicit SplitSearch(const Rows& rows) : rows_(rows) {}
+
+    // The rows at a node, from now on; `lean` (count,) may be null.
+    void enter(const int32_t* ids, int64_t count, const double* lean);
+
+    // Better `best` by the tests of one feature that leave at least `least` rows on either side.
+    void purest(const Objective& objective, int32_t feature, int64_t least, Split& best);
+    void preferred(int32_t feature, int64_t least, Split& best);
+
+   private:
+    int32_t cut_of(int32_t feature, int64_t rank) const {
+        return rows_.upper ? rows_.upper[int64_t{feature} * 256 + rank] : static_cast<int32_t>(rank);
+    }
+    void purest_of_bins(int32_t feature, int64_t least, Split& best);
+    void purest_number(int32_t feature, int64_t least, Split& best);
+    bool ends_rank(int64_t p, int64_t present) const {
+        return p + 1 == present || sorted_[p] != sorted_[p + 1];
+    }
+    int64_t order(int32_t feature);  // fills order_; returns how many are not missing
+    void sweep_gini(int64_t present, bool missing_left);
+    void sweep_entropy(int64_t present, bool missing_left);
+    void sweep_error(int64_t present, bool missing_left);
+    double xlogx(double x) const;
+
+    struct Bin {
+        double sum = 0.0, weight = 0.0;
+        int64_t count = 0;
+    };
+
+    const Rows& rows_;
+    std::vector<Bin> bins_;
+    const int32_t* ids_ = nullptr;
+    const double* lean_ = nullptr;
+    int64_t count_ = 0;
+    std::vector<uint16_t> rank_, sorted_;
+    std::vector<int32_t> order_, spare_, start_, label_;
+    std::vector<double> w_, y_, left_, right_, loss_, most_right_, histogram_;
+    Objective objective_;
+    mutable std::vector<double> xlogx_;
+};
+
+}  // namespace dm::search
