@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 NATIVE := CMakeLists.txt $(shell find native -name '*.?pp')
 CORES  ?= 2
 
-.PHONY: help demo test lint bench train-bench docs sanitize native-targets clean
+.PHONY: help demo test lint bench train-bench docs checks-ready sanitize native-targets clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
@@ -29,11 +29,19 @@ $(BIN)/python:
 # One stamp for each set of extras that is installed.
 $(VENV)/.demo-stamp: EXTRAS = sklearn,plot
 $(VENV)/.test-stamp: EXTRAS = test
+$(VENV)/.lint-stamp: EXTRAS = lint
+$(VENV)/.docs-stamp: EXTRAS = docs
 $(VENV)/.dev-stamp: EXTRAS = dev
 $(VENV)/.%-stamp: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	@echo "Installing decision-machines[$(EXTRAS)] into $(VENV) ..."
 	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@
+
+# What lint, docs and test need, in one installation instead of three.
+CHECKS := $(addprefix $(VENV)/,.lint-stamp .docs-stamp .test-stamp)
+$(VENV)/.checks-stamp: EXTRAS = lint,docs,test
+checks-ready: $(VENV)/.checks-stamp
+	@touch -r $< $(CHECKS)
 
 demo: $(VENV)/.demo-stamp
 	$(BIN)/dm demo
@@ -42,7 +50,7 @@ test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.test-stamp
 	$(BIN)/python -m pytest -q -n $(CORES)
 
-lint: $(VENV)/.dev-stamp
+lint: $(VENV)/.lint-stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -77,8 +85,8 @@ native-targets:
 	    CXX=$(CROSS)-g++ RUN="qemu-aarch64 -L /usr/$(CROSS)" tests/native/targets.sh; \
 	else echo "$(CROSS)-g++ or qemu-aarch64 is not installed: left out"; fi
 
-docs: $(VENV)/.dev-stamp
-	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+docs: $(VENV)/.docs-stamp
+	$(BIN)/sphinx-build -W --keep-going -j $(CORES) -b html docs docs/_build/html
 
 clean:
 	rm -rf $(VENV) build dist demo-output docs/_build

@@ -66,3 +66,28 @@ def test_links_between_documents_lead_somewhere():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_changelog_citation_and_package_name_one_version():
+    import tomllib
+
+    import decision_machines as dm
+
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", changes, re.MULTILINE)
+    assert changes.index("## Unreleased") < changes.index(f"## {versions[0][0]}")
+    assert versions[0][0] == dm.__version__
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {versions[0][0]}\ndate-released: {versions[0][1]}\n" in citation
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["urls"]["Paper"] in citation
+    assert "Typing :: Typed" in project["classifiers"]
+
+
+def test_the_checks_before_a_change_lands_are_all_of_them():
+    script = (ROOT / ".ci" / "run").read_text()
+    commands = re.findall(r"^make (\S+)$", script, re.MULTILINE)
+    assert commands == ["checks-ready", "lint", "docs", "test"]
+    makefile = (ROOT / "Makefile").read_text()
+    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "sphinx-build -W"):
+        assert f"$(BIN)/{tool}" in makefile

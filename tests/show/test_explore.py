@@ -781,6 +781,20 @@ def test_wrong_calls_are_refused_in_words(tmp_path):
     assert not (tmp_path / "a.html").exists()
 
 
+def test_a_page_that_cannot_be_written_whole_leaves_the_old_one(tmp_path, monkeypatch):
+    path = dm.figure_one().explore(tmp_path / "page.html")
+    before = path.read_bytes()
+
+    def full_disk(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full_disk)
+    with pytest.raises(dm.InputError, match="No space left"):
+        dm.figure_one().explore(path, [[2.0, 1.0, 2.0, 2.0]])
+    assert path.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
 def test_the_command_writes_the_page(tmp_path):
     from decision_machines.cli import app
 

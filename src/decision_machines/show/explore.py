@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..files.atomic import write_atomically
 from .page_data import page_data
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ def explore(
     """Write the explorer page of a machine; see `DecisionMachine.explore`."""
     text = page(page_data(machine, X, y, title=title, max_rows=max_rows))
     path = Path(path)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            "writing the explorer page", f"{path} cannot be written ({error})", "name another file"
-        ) from None
+    write_atomically(path, [text.encode("utf-8")])
     if open:
         webbrowser.open(path.resolve().as_uri())
     return path
@@ -75,7 +70,7 @@ def page(data: dict[str, Any]) -> str:
 
 
 def joined_modules() -> str:
-    """The modules as one: imports dropped, for all names stand in one scope."""
+    """The modules as one: imports dropped, because all names stand in one scope."""
     return "\n".join(EXPORT.sub("", IMPORT.sub("", _source(f"{name}.js"))) for name in MODULES)
 
 
