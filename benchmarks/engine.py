@@ -27,7 +27,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import decision_machines as dm  # noqa: E402
-from decision_machines.run import native  # noqa: E402
+from decision_machines.run.engines import native  # noqa: E402
+from decision_machines.run.engines.processor import cpu_count  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 FEATURES = 50
@@ -317,7 +318,7 @@ def batch(name: str, workload, n_rows: int, quick: bool) -> list[dict]:
         )
     best = best_of(runs, [data(n_rows, seed)[0] for seed in range(2, 5)])
     rows = [_row(name, rival, best, n_rows, is_equal) for rival in best]
-    if len(os.sched_getaffinity(0)) > 1:
+    if cpu_count() > 1:
         both = {
             "one": lambda X: machine.margin(X, n_threads=1),
             "two": lambda X: machine.margin(X, n_threads=2),

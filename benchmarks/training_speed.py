@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from decision_machines import _native
 from decision_machines.relax.native_soft import SoftStructure, soft_tree_sum_native
+from decision_machines.run.engines.processor import target
 
 BASE = {"trees": 100, "leaves": 64, "batch": 1024, "outputs": 1}
 GROWTH = {
@@ -293,7 +293,7 @@ def main() -> None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         found = {
             "processor": platform.processor() or platform.machine(),
-            "target": _native.targets()[-1],
+            "target": target(),
             "torch": torch.__version__,
             "cases": rows,
             "epoch_seconds": one_epoch,

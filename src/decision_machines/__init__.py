@@ -41,7 +41,7 @@ from .machine import (
     figure_one,
     tree_of_templates,
 )
-from .run.engines.native import engine_info
+from .run.engines.processor import engine_info
 from .stream import expr
 
 __version__ = "0.1.0"

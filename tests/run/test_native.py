@@ -1,8 +1,6 @@
 """Every kernel on every target equals the plain descent, bit for bit, whatever the rows are."""
 
 import os
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 
@@ -369,34 +367,6 @@ def test_a_forked_child_predicts():
     if child == 0:
         os._exit(0 if same_bits(machine.margin(X, n_threads=2), wanted) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_target_can_be_chosen_by_the_environment(target):
-    code = (
-        "import decision_machines as dm; m = dm.figure_one(); "
-        "assert m.predict([[2, 1, 2, 2]])[0] == 5; print(dm.engine_info()['target'])"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "DECISION_MACHINES_TARGET": target},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout.strip() == target
-
-
-def test_an_unknown_target_is_refused_by_name():
-    run = subprocess.run(
-        [sys.executable, "-c", "import decision_machines as dm; dm.engine_info()"],
-        env={**os.environ, "DECISION_MACHINES_TARGET": "v9"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "DECISION_MACHINES_TARGET='v9'" in run.stderr
-    assert "scalar" in run.stderr
 
 
 def test_a_plan_is_compiled_once_and_left_out_of_copies():

@@ -15,7 +15,7 @@ from ..libraries import convert
 from ..libraries.oracles import oracle_of, reads_codes
 from ..libraries.registry import library_of
 from ..machine import Rule
-from ..run.engines.native import cpu_count, engine_info
+from ..run.engines.processor import cpu_count, engine_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -36,7 +36,6 @@ whose gradient is its own. It pays on trees of hundreds of leaves.
 from __future__ import annotations
 
 import functools
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +44,7 @@ import torch
 
 from .. import _native
 from ..errors import InputError
+from ..run.engines.processor import target
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -238,21 +238,17 @@ def _forward(z, t, slope, V, plan, skip, threads):
 
 def _call(name, plan, inputs, skip, threads, others):
     method = getattr(plan, name + _BITS[inputs[0].dtype])
+    on = target()
     try:
         # z and its gradient are read and written where they lie; the others are small.
         z, *inputs = inputs
         inputs = [value.contiguous().numpy() for value in inputs]
         others = [None if value is None else value.numpy() for value in others]
-        method(_target(), z.numpy(), *inputs, skip, threads, *others)
+        method(on, z.numpy(), *inputs, skip, threads, *others)
     except ValueError as error:
         raise InputError(
             DOING, str(error), "check that training has not diverged, and the shapes given"
         ) from None
-
-
-def _target() -> str:
-    """The same choice as the engine's: DECISION_MACHINES_TARGET, or the fastest."""
-    return os.environ.get("DECISION_MACHINES_TARGET", "").replace("+", "_") or "auto"
 
 
 def _check(structure, given, dtype, skip):

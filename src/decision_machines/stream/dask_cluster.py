@@ -190,7 +190,7 @@ def _client(cluster: Any) -> Iterator[Any]:
 
 
 def _local_cluster() -> Any:
-    from ..run.engines.native import cpu_count
+    from ..run.engines.processor import cpu_count
 
     try:
         return _distributed().LocalCluster(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
-from ..run.engines.native import cpu_count
+from ..run.engines.processor import cpu_count
 from .ahead import ahead, mapped
 from .answers import Answers, arrow
 from .batches import open_part

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ... import _native
-from ...errors import InputError
 from ..inputs.arrays import is_table, read_rows, sparse_matrix
 from ..inputs.tables import table_columns
+from .processor import cpu_count, target
 
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
@@ -23,45 +21,6 @@ FORCES = {"auto": 0, "select": 1, "deep": 2, "raw": 3, "pack": 4}
 ROWS_FOR_THREADS = 2048
 """Fewer rows than this are done before a second thread has started."""
 ROWS_AT_ONCE = 65536
-
-
-@functools.cache
-def target() -> str:
-    """The kernels' target: DECISION_MACHINES_TARGET, or the fastest that this processor runs.
-
-    Read once, when the first plan is compiled.
-    """
-    wanted = os.environ.get("DECISION_MACHINES_TARGET", "").replace("+", "_") or "auto"
-    names = _native.targets()
-    if wanted == "auto":
-        return names[-1]
-    if wanted not in names:
-        raise InputError(
-            "choosing the engine's target",
-            f"DECISION_MACHINES_TARGET={wanted!r}",
-            f"use one of {', '.join(names)} or auto",
-        )
-    return wanted
-
-
-def cpu_count() -> int:
-    """Processors that this process may run on."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
-def engine_info() -> dict[str, Any]:
-    """What the native engine runs on: its target, the targets it could run, its threads.
-
-    Examples
-    --------
-    >>> import decision_machines as dm
-    >>> sorted(dm.engine_info())
-    ['available', 'target', 'threads']
-    """
-    return {"target": target(), "available": _native.targets(), "threads": cpu_count()}
 
 
 def supports(machine: DecisionMachine) -> bool:

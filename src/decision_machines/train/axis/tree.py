@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import InputError
+from ...run.engines.processor import cpu_count
 from ..watch import Fit, Watch
 from .choice import SHRINKS, TEACHING, Candidate, Choice
 from .rows import DOING, Rows, read_rows
@@ -84,7 +84,7 @@ def axis_tree(
             DOING, f"{len(classes)} labels for {n_classes} classes", "give a label for each class"
         )
     rows = read_rows(X, y, sample_weight, n_classes)
-    limits = Limits(max_leaves, max_depth, seed, n_threads or os.cpu_count() or 1)
+    limits = Limits(max_leaves, max_depth, seed, n_threads or cpu_count())
     if validation is not None:
         valid: Rows | None = _validation(validation, n_classes, rows)
         learn = rows

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from ... import _native
-from ...run.engines.native import target as native_target
+from ...run.engines.processor import target as native_target
 from ..adam import BETAS, Batches
 from ..complete import GROW
 
