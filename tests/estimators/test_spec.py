@@ -182,6 +182,22 @@ def test_rows_that_cannot_be_learned_from_are_refused_in_few_words(which, kind):
     refused(which, words, rows)
 
 
+NO_ROWS = {
+    "an array": X[:0],
+    "a list": [],
+    "pandas": pd.DataFrame(X[:0], columns=list("abc")),
+    "pandas with text": pd.DataFrame({"colour": pd.Series([], dtype=str), "size": Z[:0]}),
+    "polars": pl.DataFrame(X[:0]),
+}
+
+
+@each
+@pytest.mark.parametrize("kind", NO_ROWS)
+def test_no_rows_are_refused_with_what_to_do(which, kind):
+    said = refused(which, "0 sample", NO_ROWS[kind], BOTH[which][1][:0])
+    assert said.endswith("What to do: pass at least one row.")
+
+
 @pytest.mark.parametrize(
     ("y", "words"),
     [

@@ -17,7 +17,7 @@ from ..errors import DecisionMachinesError, InputError
 from ..run.inputs.arrays import is_table
 from .labels import check_table, encoded, label_columns, ordered_labels
 from .parameters import Number, check_parameters, seed_of
-from .refusals import refused, refused_labels, refused_weights, shortened
+from .refusals import refuse_no_rows, refused, refused_labels, refused_weights, shortened
 from .rows import Rows, distinct_rows
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class MachineEstimator(BaseEstimator):
             raise InputError(
                 doing, "X is sparse, and dense rows are needed", "pass X.toarray(), or its columns"
             )
+        refuse_no_rows(X, doing)
         try:
             if is_table(X):
                 check_table(X, doing, takes_text=self._takes_labels)
@@ -82,8 +83,6 @@ class MachineEstimator(BaseEstimator):
             found = "infinity" if np.isinf(x[row, feature]) else "NaN"
             name = str(self.feature_names_in_[feature])
             raise refused(doing, ValueError(f"column {name!r} contains {found} in row {row}"))
-        if not len(x):
-            raise InputError(doing, "X has 0 sample(s): no row", "pass at least one row")
         return _check_size(x, doing)
 
     def _check_y(self, y: Any) -> np.ndarray:
@@ -112,6 +111,7 @@ class MachineEstimator(BaseEstimator):
         doing = f"fitting a {type(self).__name__}"
         if y is None:
             raise InputError(doing, "requires y to be passed, but the target y is None", "pass y")
+        refuse_no_rows(X, doing)
         if is_table(X):
             check_table(X, doing, takes_text=self._takes_labels)
             codes = self._check_y(y)

@@ -21,7 +21,6 @@ from sklearn.utils.validation import (
 
 from ..errors import InputError
 from ..machine import DecisionMachine
-from .base import refused
 from .class_trees import (
     class_affinity,
     clustered_tree,
@@ -32,6 +31,7 @@ from .class_trees import (
 )
 from .decoding import DECODINGS
 from .parameters import NOTHING, SEED, Kind, OneOf, Whole, check_parameters, seed_of
+from .refusals import refuse_no_rows, refused
 
 DOING = "fitting a TemplateCodeClassifier"
 
@@ -127,6 +127,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         check_parameters(self, self._constraints)
         learner = self._learner()
+        refuse_no_rows(X, DOING)
         X = self._readable(X, reset=True)
         y = self._labels(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -176,10 +177,6 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 DOING,
                 f"X has {n_rows} rows and y has {len(y)}: inconsistent numbers of samples",
                 "pass one label for each row",
-            )
-        if not n_rows:
-            raise InputError(
-                DOING, "0 sample(s) while a minimum of 1 is required", "pass at least one row"
             )
         return y
 

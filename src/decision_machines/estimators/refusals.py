@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import InputError
 
 
@@ -11,6 +13,22 @@ class EntryTypeError(InputError, TypeError):
 
 MOST_SHOWN = 300
 """Characters of what was found: scikit-learn quotes whole arrays."""
+
+
+def refuse_no_rows(X: Any, doing: str) -> None:
+    """Refuse an array, a list or a table without rows, before anything is computed from it.
+
+    What has no features either is left to those who say that.
+    """
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, (list, tuple)):
+        shape = (len(X),)
+    if isinstance(shape, tuple) and shape[:1] == (0,) and shape[1:] != (0,):
+        raise InputError(
+            doing,
+            f"X has 0 sample(s) (shape={shape}), while a minimum of 1 is required",
+            "pass at least one row",
+        )
 
 
 def refused(doing: str, error: Exception) -> InputError:

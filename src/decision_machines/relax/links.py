@@ -135,6 +135,11 @@ LINKS: dict[str, Callable[..., Tensor]] = {
 }
 
 
+def has_torch_form(name: str) -> bool:
+    """Whether `link_named` knows the link."""
+    return name.removeprefix("averaged ") in LINKS
+
+
 def link_named(name: str) -> Callable[..., Tensor]:
     """The link, or the link of an average for "averaged …"."""
     if name.startswith("averaged "):

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, MissingLibraryError
+from ..machine.digest import digest
 from .functions import task_of
-from .records import Records, fingerprint
+from .records import Records
 from .work import Done, Scorer, Task, score_part
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _shipped(machine: DecisionMachine) -> Any:
     """The machine as one node of a graph."""
     import dask
 
-    return dask.delayed(machine, name=f"machine-{fingerprint(machine)}", pure=True, traverse=False)
+    return dask.delayed(machine, name=f"machine-{digest(machine)}", pure=True, traverse=False)
 
 
 @contextlib.contextmanager
@@ -159,7 +160,7 @@ def _everywhere(client: Any, machine: DecisionMachine) -> Iterator[str]:
         def __init__(self) -> None:
             self.machine = machine
 
-    name = f"machine-{fingerprint(machine)}"
+    name = f"machine-{digest(machine)}"
     client.register_plugin(Machine(), name=name)
     try:
         yield name

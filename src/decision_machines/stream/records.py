@@ -11,11 +11,8 @@ import contextlib
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import scipy.sparse as sp
 
 from ..errors import InputError
 from .sinks import UNFINISHED, writing
@@ -24,40 +21,10 @@ from .work import Done
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..machine import DecisionMachine
     from .parts import Part
 
 VERSION = 1
 RUN, LOCK = "run.json", "lock"
-
-
-def fingerprint(machine: DecisionMachine) -> str:
-    """A digest of all that decides a machine's answers; `source` is left aside."""
-    digest = hashlib.sha256()
-
-    def add(value: Any) -> None:
-        if is_dataclass(value):
-            for f in fields(value):
-                if f.name not in ("source", "structure"):
-                    digest.update(f.name.encode())
-                    add(getattr(value, f.name))
-        elif isinstance(value, np.ndarray) and value.dtype != object:
-            digest.update(f"{value.dtype}{value.shape}".encode())
-            digest.update(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
-        elif sp.issparse(value):
-            for part in (value.data, value.indices, value.indptr):
-                add(part)
-        elif isinstance(value, (tuple, list, np.ndarray)):
-            digest.update(f"[{len(value)}".encode())
-            for item in value:
-                add(item)
-        elif isinstance(value, dict):
-            add(list(value.items()))
-        else:
-            digest.update(f"{type(value).__name__}{value!r};".encode())
-
-    add(machine)
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..machine.digest import digest
 from .ahead import ahead
 from .answers import arrow
 from .parts import ENDINGS, Part, ending, find_parts, split_parts
-from .records import Records, fingerprint
+from .records import Records
 from .sinks import FORMATS, sink
 from .work import Done, Scorer, Task, score_part
 
@@ -175,7 +176,7 @@ def _into_folder(
     paths = _output_names(parts, kind)
     task = scorer.task
     run = {
-        "model": fingerprint(scorer.machine),
+        "model": digest(scorer.machine),
         "outputs": list(task.outputs),
         "kept columns": list(task.keep),
         "columns": None if task.columns is None else list(task.columns),

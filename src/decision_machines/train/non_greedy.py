@@ -27,6 +27,7 @@ from ..relax.paths import Paths
 from ..relax.queries import relu_pair
 from .scaling import Scaling
 from .starts import Start, cart_start, without_empty_leaves
+from .torch_setup import threads
 from .watch import Fit, Watch
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
+DOING = "training a non-greedy tree"
 BLOCK = 4096
 """Rows whose exit leaves are found at once."""
 BLUR = 0.4
@@ -108,19 +110,14 @@ def non_greedy_tree(
     ]
     batch_size = batch_size or min(max(len(X) // 32, 32), 512)
     forest = _Forest(starts, radii, axis_aligned=axis_aligned)
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads or before)
     best = _Best(forest)
-    try:
-        with Watch("non-greedy training", n_epochs, show) as watch:
-            rows = torch.from_numpy(Z).float()
-            best.judge(forest, Z, target, held_rows, held_target)
-            if forest.machine.n_tests:
-                for loss in _epochs(forest, rows, target, n_epochs, batch_size, learning_rate, rng):
-                    valid = best.judge(forest, Z, target, held_rows, held_target)
-                    watch.step(bound=loss, valid=valid)
-    finally:
-        torch.set_num_threads(before)
+    with threads(n_threads, DOING), Watch("non-greedy training", n_epochs, show) as watch:
+        rows = torch.from_numpy(Z).float()
+        best.judge(forest, Z, target, held_rows, held_target)
+        if forest.machine.n_tests:
+            for loss in _epochs(forest, rows, target, n_epochs, batch_size, learning_rate, rng):
+                valid = best.judge(forest, Z, target, held_rows, held_target)
+                watch.step(bound=loss, valid=valid)
     W, t, tree = best.chosen()
     if refit is not None:
         X, target = refit[0], _Target.of(refit[1], n_classes, refit[2], like=target)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine import DecisionMachine
+from ..torch_setup import threads
 from ..watch import Watch
 from . import checkpoints, distributed
 from .changes import result
+from .checkpoints import Identity
 from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
 from .rows import read_parts
@@ -26,7 +26,7 @@ from .tuned import Tuned
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 DOING = "tuning a machine"
 SETTINGS = (
@@ -119,7 +119,8 @@ def tune(
         Whether to draw a progress bar; None draws it on a terminal.
     checkpoint, resume
         A file to keep the state in, after every epoch; with `resume` a run goes on from it and
-        ends as it would have.
+        ends as it would have. A checkpoint of another machine, other rows or other options is
+        refused, with the names of those that differ.
 
     Returns
     -------
@@ -153,23 +154,14 @@ def tune(
     learn = _check_learn(learn)
     settings = _check_settings(settings)
     _check_machine(machine)
+    _check_checkpoint(checkpoint, resume)
     distributed.join()
-    with _threads(n_threads):
+    with threads(n_threads, DOING):
         goal = objective_for(machine, objective)
         train, valid, held_out = read_parts(
             machine, goal, X, y, sample_weight, group, validation, seed
         )
         again = _to_train_again(machine, refit, held_out is not None)
-        save, state = _checkpoint(
-            checkpoint,
-            resume,
-            [
-                *(machine.t, machine.V, machine.children, machine.missing),
-                *(train.x, train.y, train.w, valid.x, valid.y, valid.w),
-                *(goal.name, learn, settings, epochs, patience, batch_size, seed),
-                *((None,) if again is None else (again.t, again.V, again.children)),
-            ],
-        )
         subject = Subject(
             machine,
             goal,
@@ -181,8 +173,23 @@ def tune(
             seed=seed,
             n_threads=n_threads,
         )
-        search = Search(subject, valid, patience=patience, save=save)
+        search = Search(subject, valid, patience=patience)
         _check_loss(search)
+        identity = Identity.of(
+            {
+                "machine": machine,
+                **{f"training {name}": part for name, part in train.parts().items()},
+                **{f"validation {name}": part for name, part in valid.parts().items()},
+                **{"objective": goal.name, "learn": learn, "settings": settings},
+                **{"epochs": int(epochs), "patience": int(patience)},
+                **{"batch_size": int(batch_size), "seed": int(seed), "refit": again},
+            },
+            {
+                "loss of the source on the training rows": subject.loss,
+                "loss of the source on the validation rows": search.source.mean,
+            },
+        )
+        search.save, state = _checkpoint(checkpoint, resume, identity)
         show = show if distributed.rank() == 0 else False
         with Watch("tuning", total=len(settings) * epochs + 1, show=show) as watch:
             if state is not None:
@@ -299,30 +306,22 @@ def _check_loss(search: Search) -> None:
         )
 
 
-def _checkpoint(path: Any, resume: bool, parts: list[Any]):
+def _checkpoint(
+    path: str | os.PathLike[str] | None, resume: bool, identity: Identity
+) -> tuple[Callable[[dict[str, Any]], None] | None, dict[str, Any] | None]:
     """What saves the state, and the state to go on from."""
+    if path is None:
+        return None, None
+    state = checkpoints.load(path, identity) if resume else None
+    return lambda now: checkpoints.save(path, identity, now), state
+
+
+def _check_checkpoint(path: str | os.PathLike[str] | None, resume: bool) -> None:
+    """Refuse, before any work, a checkpoint that could not be written or is not named."""
     if path is None:
         if resume:
             raise InputError(DOING, "resume=True without a checkpoint", "name its file")
-        return None, None
+        return
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise InputError(DOING, f"checkpoint={str(path)!r} in no folder", f"make {folder} first")
-    name = checkpoints.fingerprint(parts)
-    state = checkpoints.load(path, name) if resume else None
-    return lambda now: checkpoints.save(path, name, now), state
-
-
-@contextmanager
-def _threads(n_threads: int | None) -> Iterator[None]:
-    """Torch, and the kernel that follows it, on so many threads."""
-    if n_threads is None:
-        yield
-        return
-    _check_numbers(n_threads=n_threads)
-    was = torch.get_num_threads()
-    torch.set_num_threads(int(n_threads))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(was)

@@ -37,6 +37,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.x)
 
+    def parts(self) -> dict[str, Tensor | None]:
+        """All that the rows hold, by the names that users give it."""
+        return {"X": self.x, "y": self.y, "weights": self.w, "group": self.group}
+
     def take(self, index: Tensor) -> Rows:
         group = None if self.group is None else self.group[index]
         return Rows(self.x[index], self.y[index], self.w[index], group)

@@ -47,19 +47,16 @@ class Search:
         The rows to judge by.
     patience
         How many epochs without a better result end a setting.
+
+    Attributes
+    ----------
     save
         Called with the state after every epoch; None keeps no checkpoint.
     """
 
-    def __init__(
-        self,
-        subject: Subject,
-        valid: Rows,
-        *,
-        patience: int,
-        save: Callable[[dict[str, Any]], None] | None,
-    ) -> None:
-        self.subject, self.valid, self.patience, self.save = subject, valid, patience, save
+    def __init__(self, subject: Subject, valid: Rows, *, patience: int) -> None:
+        self.subject, self.valid, self.patience = subject, valid, patience
+        self.save: Callable[[dict[str, Any]], None] | None = None
         self.source = subject.judge(subject.machine, valid)
         self.best_soft = self.best_hard = self._source()
         self.trials: list[Trial] = []

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ...machine import Rule
+from ...relax.links import has_torch_form
 from .descent import Descent, Judgement, Setting, judge, set_parts
 from .hard_values import RIDGES, refit_values
 from .rows import on_features
@@ -150,12 +151,8 @@ class Subject:
     def soft_machine(self, choice: Choice) -> SoftMachine:
         """The soft machine of a choice; that of the source answers its predictions exactly."""
         alpha = self.settings[max(choice.setting, 0)].alpha
-        try:
-            return self._soft_machine(choice, alpha, "response")
-        except TypeError:  # a link without a torch form: the margin is what can be given
-            return self._soft_machine(choice, alpha, "margin")
-
-    def _soft_machine(self, choice: Choice, alpha: float, output: str) -> SoftMachine:
+        # Of a link without a torch form the margin is what can be given.
+        output = "response" if has_torch_form(self.machine.output.link) else "margin"
         if choice.setting == SOURCE:
             return self.machine.soften(
                 "straight_through",
