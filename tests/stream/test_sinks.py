@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from decision_machines.files import atomic
 from decision_machines.stream import sinks
 
 pytest.importorskip("fcntl")
@@ -33,14 +34,14 @@ def check_only_the_answer_is_there(path):
 
 def at_the_first_hold(monkeypatch, happens):
     """Let something happen when the new file has its name, and is not yet held."""
-    hold = sinks._hold
+    hold = atomic._hold
 
     def late(descriptor):
-        monkeypatch.setattr(sinks, "_hold", hold)
+        monkeypatch.setattr(atomic, "_hold", hold)
         happens()
         hold(descriptor)
 
-    monkeypatch.setattr(sinks, "_hold", late)
+    monkeypatch.setattr(atomic, "_hold", late)
 
 
 def test_a_sweep_between_name_and_hold_costs_a_second_file_and_nothing_else(path, monkeypatch):
@@ -49,7 +50,7 @@ def test_a_sweep_between_name_and_hold_costs_a_second_file_and_nothing_else(path
 
     def sweep():
         seen.append(os.listdir(folder))
-        sinks._sweep(folder, name)
+        atomic._sweep(folder, name)
         seen.append(os.listdir(folder))
 
     at_the_first_hold(monkeypatch, sweep)
@@ -66,7 +67,7 @@ def test_a_sweep_that_holds_the_new_file_and_removes_it_later_does_no_harm(path,
         def begin_to_sweep():
             (left,) = os.listdir(folder)
             file = sweeping.enter_context(open(os.path.join(folder, left), "rb"))
-            sinks._hold(file.fileno())
+            atomic._hold(file.fileno())
             held.append(file.name)
             sweeping.callback(os.remove, file.name)
 
@@ -79,7 +80,7 @@ def test_a_sweep_that_holds_the_new_file_and_removes_it_later_does_no_harm(path,
 
 def test_a_sweep_while_rows_are_written_leaves_the_file_alone(path):
     with sinks.sink(path, TABLE.schema, "parquet") as take:
-        sinks._sweep(*os.path.split(path))
+        atomic._sweep(*os.path.split(path))
         take(TABLE.to_batches()[0])
     check_only_the_answer_is_there(path)
 
@@ -88,10 +89,10 @@ def test_a_sweep_just_before_the_file_gets_its_name_leaves_it_alone(path, monkey
     replace = os.replace
 
     def late(source, target):
-        sinks._sweep(*os.path.split(path))
+        atomic._sweep(*os.path.split(path))
         replace(source, target)
 
-    monkeypatch.setattr(sinks.os, "replace", late)
+    monkeypatch.setattr(atomic.os, "replace", late)
     write(path)
     check_only_the_answer_is_there(path)
 
@@ -100,8 +101,8 @@ def test_where_files_cannot_be_held_they_are_written_and_none_is_swept_away(path
     def refuse(descriptor):
         raise OSError("no locks on this disk")
 
-    monkeypatch.setattr(sinks, "_hold", refuse)
-    left = f"{os.path.dirname(path)}/.out.parquet.0{sinks.UNFINISHED}"
+    monkeypatch.setattr(atomic, "_hold", refuse)
+    left = f"{os.path.dirname(path)}/.out.parquet.0{atomic.UNFINISHED}"
     open(left, "w").close()
     write(path)
     assert pq.read_table(path).equals(TABLE)

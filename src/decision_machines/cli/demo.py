@@ -154,9 +154,13 @@ def _draw(machine: DecisionMachine, folder: Path) -> Path:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    from ..files.atomic import whole_file, writing
+
     drawn = machine.plot_templates(trees=[0])
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "templates.png"
-    drawn.figure_.savefig(path, dpi=150)
+    with writing(str(path)):
+        folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        drawn.figure_.savefig(file, dpi=150, format="png")
     plt.close(drawn.figure_)
     return path

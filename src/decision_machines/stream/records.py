@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from .sinks import UNFINISHED, writing
+from ..files.atomic import UNFINISHED, write_atomically, writing
 from .work import Done
 
 if TYPE_CHECKING:
@@ -150,13 +150,9 @@ class Records:
             return None
 
     def _write(self, name: str, record: Any) -> None:
+        # The home may hold a record for each of many thousand files: it is not swept each time.
         path = os.path.join(self.home, name)
-        with writing(path):
-            with open(f"{path}.new", "w") as file:
-                json.dump(record, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(f"{path}.new", path)
+        write_atomically(path, [json.dumps(record).encode()], sweep=False)
 
 
 def _is_unfinished(path: str) -> bool:

@@ -346,6 +346,9 @@ def test_a_process_killed_while_saving_leaves_the_old_file(tmp_path):
     process.wait()
     process.stdout.close()
     assert dm.load(path).equals(dm.figure_one())
+    assert len(os.listdir(tmp_path)) == 2
+    dm.figure_one().save(path)
+    assert os.listdir(tmp_path) == ["m.dm"], "the next to write it clears away what was left"
 
 
 def test_a_large_forest_is_saved_and_loaded_in_seconds(tmp_path):
