@@ -52,6 +52,7 @@ OBJECTIVES: dict[str, Objective] = {
             "reg:pseudohubererror",
             "reg:absoluteerror",
             "reg:quantileerror",
+            "reg:expectileerror",
             "rank:pairwise",
             "rank:ndcg",
             "rank:map",

@@ -9,9 +9,10 @@ missing. A wrapper stops after its best iteration, has a `missing=` value, and a
 with labels. A file saved by a wrapper says so in `learner.attributes.scikit_learn` and is read as
 the wrapper that loads it (which has forgotten `missing=`, for XGBoost does not save it).
 
-Wrappers predict in place. For DART that is another sum than `Booster.predict`: the base score is
-added to each leaf and taken away again, which rounds. Both are reproduced. (Given a COO or CSC
-matrix, a wrapper falls back to the booster's sum; its machine does not.)
+Wrappers predict in place. For DART, until 3.2, that is another sum than `Booster.predict`: the base
+score is added to each leaf and taken away again, which rounds. Both are reproduced. (Given a COO or
+CSC matrix, such a wrapper falls back to the booster's sum; its machine does not.) From 3.3 on there
+is one sum, and trees of vector leaves have weights, too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 from ...errors import InputError, InvariantError, ModelFormatError, UnsupportedModelError
 from ...machine import DecisionMachine
 from ..document import WHOLE, Document, read_json
+from .fields import DOCUMENT
 from .objectives import OBJECTIVES, base_margins, output_of
 from .read_trees import leaf_width, read_forest, stored_trees
 from .ubjson import read_ubjson
@@ -134,6 +136,7 @@ def _read(document: Document, asker: Asker, source: str) -> DecisionMachine:
             else f"learner.gradient_booster.name is {kind!r}",
             "train with booster='gbtree' or booster='dart'",
         )
+    DOCUMENT.check(document.value, document.doing)
     name = learner.child("objective").text("name")
     if name not in OBJECTIVES:
         raise UnsupportedModelError(
@@ -152,12 +155,12 @@ def _assemble(
 ) -> DecisionMachine:
     doing = learner.doing
     param = learner.child("learner_model_param")
-    model = (booster.child("gbtree") if kind == "dart" else booster).child("model")
+    model = (booster.child("gbtree") if "gbtree" in booster else booster).child("model")
     trees = stored_trees(model)
     n_features = param.integer("num_feature")
     n_outputs = _n_outputs(param, trees, doing)
     feeds = model.array("tree_info", np.int64)
-    weights = booster.array("weight_drop", np.float32) if kind == "dart" else None
+    weights = _dart_weights(booster, model)
     for key, array in (("tree_info", feeds), ("weight_drop", weights)):
         if array is not None and len(array) != len(trees):
             raise learner.fault(f"{key} has {len(array)} entries for {len(trees)} trees")
@@ -171,16 +174,10 @@ def _assemble(
     def value(leaf: np.ndarray, tree: np.ndarray) -> np.ndarray:
         if weights is None:
             return leaf
-        if asker.is_wrapper:
+        if asker.is_wrapper and kind == "dart":
             leaf = (leaf + base[feeds[tree]]) - base[feeds[tree]]
-        return leaf * weights[tree]
+        return leaf * (weights[tree] if leaf.ndim == 1 else weights[tree, None])
 
-    if weights is not None and leaf_width(trees, doing) > 1:
-        raise UnsupportedModelError(
-            doing,
-            "weight_drop (DART) beside vector leaves (size_leaf_vector), which XGBoost has not",
-            "train with multi_strategy='one_output_per_tree'",
-        )
     with np.errstate(over="ignore", invalid="ignore"):
         forest = read_forest(
             trees[:n_used],
@@ -198,6 +195,22 @@ def _assemble(
     return DecisionMachine(
         **vars(forest), output=output_of(name, base, asker.n_classes), source=source
     )
+
+
+def _dart_weights(booster: Document, model: Document) -> np.ndarray | None:
+    """The weight of each tree in DART; None in other models.
+
+    Until 3.2 the booster is named "dart" and has them itself; 3.3 saves it as "gbtree", and 3.4
+    puts them beside the trees.
+    """
+    holders = [part for part in (booster, model) if "weight_drop" in part]
+    if len(holders) > 1:
+        raise booster.fault("weight_drop stands in the booster and in its model")
+    if not holders:
+        if booster.text("name") == "dart":
+            raise booster.fault(f"{booster.name('weight_drop')} is missing")
+        return None
+    return holders[0].array("weight_drop", np.float32)
 
 
 def _n_outputs(param: Document, trees: list[dict], doing: str) -> int:

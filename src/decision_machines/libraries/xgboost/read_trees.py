@@ -92,7 +92,7 @@ def read_forest(
     feeds: Int[np.ndarray, "T"],
     n_outputs: int,
     n_features: int,
-    value: Callable[[Float[np.ndarray, "L"], Int[np.ndarray, "L"]], Float[np.ndarray, "L"]],
+    value: Callable[[Float[np.ndarray, "L ..."], Int[np.ndarray, "L"]], Float[np.ndarray, "L ..."]],
     doing: str,
     **columns: Any,
 ) -> Forest:
@@ -157,7 +157,7 @@ def read_forest(
     if width == 1:
         V = value(condition[found.leaves], tree_of_leaf)[:, None]
     else:
-        V = _vectors(trees, found, tree_of_leaf, right, width, get, at)
+        V = value(_vectors(trees, found, tree_of_leaf, right, width, get, at), tree_of_leaf)
         feeds = None  # type: ignore[assignment]
     at.refuse(found.leaves[~np.all(np.isfinite(V), axis=1)], "a leaf value that is not finite")
     return Forest(
