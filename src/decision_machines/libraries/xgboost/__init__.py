@@ -17,9 +17,13 @@ class XGBoost(Library):
     name = package = "xgboost"
 
     def formats(self) -> tuple[Format, ...]:
-        from .read import looks_like_xgboost, read_xgboost_bytes
+        from .read import looks_like_xgboost, read_xgboost_binary, read_xgboost_bytes
+        from .read_binary import looks_like_binary
 
-        return (Format("XGBoost JSON or UBJSON", looks_like_xgboost, read_xgboost_bytes),)
+        return (
+            Format("XGBoost JSON or UBJSON", looks_like_xgboost, read_xgboost_bytes),
+            Format("XGBoost's old binary", looks_like_binary, read_xgboost_binary),
+        )
 
     def targets(self) -> tuple[Target, ...]:
         from .write import xgboost_content

@@ -34,6 +34,7 @@ TREE = fields(
         "parents": "follows from the children",
         "loss_changes": STATISTIC,
         "sum_hessian": STATISTIC,
+        "leaf_child_counts": STATISTIC,
     },
 )
 MODEL = fields(

@@ -72,9 +72,15 @@ OBJECTIVES: dict[str, Objective] = {
 
 
 def base_margins(
-    name: str, param: Document, n_outputs: int, has_trees: bool
+    name: str, param: Document, n_outputs: int, has_trees: bool, *, is_margin: bool = False
 ) -> Float[np.ndarray, "k"]:
-    """Margins of base_score, which is text: a number, or since 3.1 a list."""
+    """Margins of base_score, which is text: a number, or since 3.1 a list.
+
+    Parameters
+    ----------
+    is_margin
+        Whether it is a margin already, as in files from before release 1.0.
+    """
     text = param.text("base_score")
     try:
         found = np.array([float(part) for part in text.strip().strip("[]").split(",")], np.float64)
@@ -89,7 +95,7 @@ def base_margins(
         # An estimated base score of a model without trees is used as it is: XGBoost links it when
         # the first tree is grown.
         is_guess = "boost_from_average" not in param or param.integer("boost_from_average") != 0
-        if has_trees or not is_guess:
+        if not is_margin and (has_trees or not is_guess):
             base = np.array([OBJECTIVES[name].to_margin(score) for score in base], np.float32)
     if not np.all(np.isfinite(base)):
         raise param.fault(

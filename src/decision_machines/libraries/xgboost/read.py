@@ -29,6 +29,7 @@ from ...machine import DecisionMachine
 from ..document import WHOLE, Document, read_json
 from .fields import DOCUMENT
 from .objectives import OBJECTIVES, base_margins, output_of
+from .read_binary import read_binary
 from .read_trees import leaf_width, read_forest, stored_trees
 from .ubjson import read_ubjson
 
@@ -83,6 +84,14 @@ def read_xgboost_bytes(data: bytes, source: str = "model file") -> DecisionMachi
     return _read(document, _saved_by(document), f"XGBoost {source}")
 
 
+def read_xgboost_binary(data: bytes, source: str = "model file") -> DecisionMachine:
+    """The machine of an old binary file, which XGBoost 3.1 and newer do not read."""
+    doing = f"reading the XGBoost model {source}"
+    content, is_margin = read_binary(data, doing)
+    document = Document(content, doing)
+    return _read(document, Asker(), f"XGBoost {source}", base_is_margin=is_margin)
+
+
 def looks_like_xgboost(data: bytes) -> bool:
     """Whether the content starts as a model saved by XGBoost does."""
     if _is_ubjson(data):
@@ -124,7 +133,9 @@ def _saved_by(document: Document) -> Asker:
 # ---------------------------------------------------------------------- from document to machine
 
 
-def _read(document: Document, asker: Asker, source: str) -> DecisionMachine:
+def _read(
+    document: Document, asker: Asker, source: str, *, base_is_margin: bool = False
+) -> DecisionMachine:
     learner = document.child("learner")
     booster = learner.child("gradient_booster")
     kind = booster.text("name")
@@ -145,13 +156,19 @@ def _read(document: Document, asker: Asker, source: str) -> DecisionMachine:
             f"train with one of {', '.join(sorted(OBJECTIVES))}",
         )
     try:
-        return _assemble(learner, booster, kind, name, asker, source)
+        return _assemble(learner, booster, kind, name, asker, source, base_is_margin)
     except InvariantError as error:
         raise ModelFormatError(document.doing, error.found, WHOLE) from None
 
 
 def _assemble(
-    learner: Document, booster: Document, kind: str, name: str, asker: Asker, source: str
+    learner: Document,
+    booster: Document,
+    kind: str,
+    name: str,
+    asker: Asker,
+    source: str,
+    base_is_margin: bool,
 ) -> DecisionMachine:
     doing = learner.doing
     param = learner.child("learner_model_param")
@@ -169,7 +186,7 @@ def _assemble(
     if not 0 <= n_features < 2**31:
         raise learner.fault(f"{param.name('num_feature')} is {n_features}")
     n_used = _n_used(model, trees, n_outputs, asker, doing)
-    base = base_margins(name, param, n_outputs, bool(len(trees)))
+    base = base_margins(name, param, n_outputs, bool(len(trees)), is_margin=base_is_margin)
 
     def value(leaf: np.ndarray, tree: np.ndarray) -> np.ndarray:
         if weights is None:
