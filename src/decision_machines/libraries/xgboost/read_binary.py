@@ -97,7 +97,7 @@ def read_binary(data: bytes, doing: str) -> tuple[dict[str, Any], bool]:
 def _model(reader: _Reader) -> dict[str, Any]:
     n_trees, n_parallel, _, _, n_buffer, _, width = reader.record(MODEL)
     if n_buffer:
-        raise reader.fault(f"a buffer of {n_buffer} predictions, which only releases before 0.6 had")
+        raise reader.fault(f"a buffer of {n_buffer} predictions, as before release 0.6")
     if width > 1:
         raise reader.fault(f"leaves of {width} values, which no release wrote to such a file")
     if n_trees < 0 or n_trees > reader.left // TREE.size:
