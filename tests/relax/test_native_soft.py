@@ -425,7 +425,7 @@ def test_the_structure_can_be_pickled():
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float32", "float64"])
 def test_the_sum_from_q_is_the_sum_from_z(dtype):
     machine = make_machine([20, 1, 7], np.random.default_rng(36), rules=False, n_outputs=2)
-    structure, paths = SoftStructure.of(machine), Paths(machine)
+    structure, paths = SoftStructure.of(machine), Paths.of(machine)
     z, t, slope, V = numbers(structure, 70, dtype, seed=37, nan=0.0)
     q = ((z[:, structure.selection.copy()] - t) * slope).detach()
     plain = gradients(lambda V: plain_sum(structure, z, t, slope, V), [V])

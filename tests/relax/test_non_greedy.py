@@ -19,7 +19,7 @@ def parts(seed, scale=1.0):
     )
     losses = torch.rand(15, machine.n_leaves, generator=torch.Generator().manual_seed(seed))
     exits = torch.from_numpy(machine.apply(X.numpy()) + machine.trees.leaf_start[:-1])
-    paths = Paths(machine)
+    paths = Paths.of(machine)
     return machine, q, losses.double(), exits, paths, Heads(machine, paths.leaf_rank)
 
 

@@ -1,7 +1,5 @@
 """Path sums against the dense product with B, and the soft tree as a product of gates."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,8 @@ import decision_machines as dm
 from decision_machines.relax import soft_tree
 from decision_machines.relax.heads import Heads
 from decision_machines.relax.paths import Paths
-from decision_machines.relax.soft_tree import soft_tree_sum, soft_tree_weights
+from decision_machines.relax.soft_tree import soft_tree_sum
+from decision_machines.relax.soft_tree_plain import soft_tree_weights
 
 
 def dense_sums(machine, left, right):
@@ -23,7 +22,7 @@ def dense_sums(machine, left, right):
 
 @given(machine=machines(max_trees=5, max_leaves=20))
 def test_path_sums_are_the_dense_product(machine):
-    paths, rng = Paths(machine), np.random.default_rng(0)
+    paths, rng = Paths.of(machine), np.random.default_rng(0)
     left, right = rng.standard_normal((2, machine.n_tests, 3))
     order = paths.test_order
     ours = paths.sums(torch.from_numpy(left)[order], torch.from_numpy(right)[order])
@@ -33,7 +32,7 @@ def test_path_sums_are_the_dense_product(machine):
 
 @given(machine=machines(max_trees=5, max_leaves=20, min_trees=1))
 def test_soft_tree_weights_are_products_of_gates_and_sum_to_one_in_each_tree(machine):
-    paths = Paths(machine)
+    paths = Paths.of(machine)
     q = torch.from_numpy(np.random.default_rng(0).standard_normal((machine.n_tests, 4)))
     weights = soft_tree_weights(q[paths.test_order], paths)[paths.leaf_rank].numpy()
     gates = 1 / (1 + np.exp(-q.numpy()))
@@ -47,7 +46,7 @@ def test_soft_tree_weights_are_products_of_gates_and_sum_to_one_in_each_tree(mac
 
 def test_soft_tree_sum_is_weights_times_values():
     machine = make_forest([5, 1, 9], seed=4)
-    paths, V = Paths(machine), torch.tensor(machine.V)
+    paths, V = Paths.of(machine), torch.tensor(machine.V)
     q = make_rows(7, machine.n_tests)
     weights = soft_tree_weights(q.t()[paths.test_order], paths)[paths.leaf_rank]
     torch.testing.assert_close(soft_tree_sum(q, paths, V), weights.t() @ V)
@@ -55,7 +54,7 @@ def test_soft_tree_sum_is_weights_times_values():
 
 def test_levels_hold_every_test_and_leaf_once():
     machine = make_forest([1, 40, 3, 1, 17], seed=5)
-    paths = Paths(machine)
+    paths = Paths.of(machine)
     assert sorted(paths.test_order.tolist()) == list(range(machine.n_tests))
     assert sorted(paths.leaf_order.tolist()) == list(range(machine.n_leaves))
     assert sum(n for n, _, _ in paths.levels) == machine.n_tests
@@ -63,7 +62,7 @@ def test_levels_hold_every_test_and_leaf_once():
 
 def test_memory_is_linear_in_the_leaves_however_ragged_the_forest():
     machine = make_forest([4000, *[2] * 300, *[33] * 20], seed=6)
-    heads = Heads(machine, Paths(machine).leaf_rank)
+    heads = Heads(machine, Paths.of(machine).leaf_rank)
     held = sum(n_trees * width for n_trees, width, _ in heads.shapes)
     assert held <= 2 * machine.n_leaves
     weights = machine.soften("softmax", query="relu", dtype=torch.float32)(
@@ -94,14 +93,17 @@ def test_weights_are_cut_into_trees():
 
 def test_the_fused_kernel_is_asked_only_where_it_can_answer(monkeypatch):
     asked = []
-    kernel = SimpleNamespace(
-        SoftStructure=SimpleNamespace(of=lambda machine: "structure"),
-        soft_tree_sum_native=lambda structure, z, t, slope, V: (
-            asked.append("from columns") or z.new_zeros((len(z), 2)) + V.sum() * 0 + t.sum() * 0
-        ),
-        soft_tree_sum=lambda q, paths, V: asked.append("from q") or q.new_zeros((len(q), 2)),
-    )
-    monkeypatch.setattr(soft_tree, "_kernel_module", lambda: kernel)
+
+    def from_columns(structure, z, t, slope, V):
+        asked.append("from columns")
+        return z.new_zeros((len(z), 2)) + V.sum() * 0 + t.sum() * 0
+
+    def from_q(q, paths, V):
+        asked.append("from q")
+        return q.new_zeros((len(q), 2))
+
+    monkeypatch.setattr(dm.relax.module, "soft_tree_sum_native", from_columns)
+    monkeypatch.setattr(soft_tree.native_soft, "soft_tree_sum", from_q)
     machine, X = make_forest([5, 1, 9], seed=1), make_rows(8)
     net = machine.soften("soft_tree")
     net(X)
@@ -135,7 +137,7 @@ def test_the_soft_tree_is_the_same_through_any_kernel():
 
 def test_the_plain_soft_tree_is_the_kernel_s_oracle():
     machine = make_forest([5, 1, 9], seed=1)
-    paths, q = Paths(machine), make_rows(4, machine.n_tests).requires_grad_()
+    paths, q = Paths.of(machine), make_rows(4, machine.n_tests).requires_grad_()
     V = torch.tensor(machine.V).requires_grad_()
 
     def plain(q, V):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,10 +17,13 @@ from .keys import Keys
 from .leaves import Leaves
 from .linear_attention import LinearAttention
 from .links import link_named
+from .native_soft import soft_tree_sum_native
 from .paths import Paths
 from .queries import LARGEST, QUERIES
 from .selection import Selection
-from .soft_tree import native_soft, soft_tree_sum_by_level, soft_tree_weights
+from .soft_structure import SoftStructure
+from .soft_tree import has_kernel, soft_tree_sum
+from .soft_tree_plain import soft_tree_sum_by_level, soft_tree_weights
 from .straight_through import straight_through
 from .walk import Walk
 from .weights import WEIGHTS
@@ -63,7 +66,7 @@ class SoftMachine(nn.Module):
         self.machine, self.form, self.options = machine, form, options
         dtype, learn = options.dtype, options.learn
         self.columns = ColumnReader(machine.columns)
-        self.paths = Paths(machine)
+        self.paths = Paths.of(machine)
         self.heads = Heads(machine, self.paths.leaf_rank)
         self.selection = Selection(machine, options.selection, options.gap, dtype, "S" in learn)
         self.t = nn.Parameter(thresholds(machine.t, dtype), requires_grad="t" in learn)
@@ -85,7 +88,7 @@ class SoftMachine(nn.Module):
         self.sum_dtype = getattr(torch, machine.output.dtype.name)
         base = torch.from_numpy(machine.output.base.copy())
         self.register_buffer("base", base, persistent=False)
-        self._structure: Any = None  # of the native kernel, made on its first use
+        self._structure: SoftStructure | None = None  # of the native kernel, made on its first use
         self.link = link_named(machine.output.link) if options.output == "response" else None
 
     def __getstate__(self) -> dict:
@@ -238,19 +241,16 @@ class SoftMachine(nn.Module):
             q = self._query(z, "log_sigmoid", order)
             weights = soft_tree_weights(q, self.paths).index_select(0, self.paths.leaf_rank)
             return self.leaves.weigh(weights, values), weights
-        native = native_soft(z, values)
-        if native is not None and self.selection.kind == "fixed":
+        if not has_kernel(z, values):
+            q = self._query(z, "log_sigmoid", order)
+            return soft_tree_sum_by_level(q, self.paths, self.leaves.masked(values)), None
+        if self.selection.kind == "fixed":
             if self._structure is None:
-                self._structure = native.SoftStructure.of(self.machine)
+                self._structure = SoftStructure.of(self.machine)
             V = values * self.leaves.heads_of_leaves()
-            slopes = self.slopes()
-            return native.soft_tree_sum_native(self._structure, z, self.t, slopes, V), None
-        V = self.leaves.masked(values)
-        if native is not None:
-            return native.soft_tree_sum(
-                self._query(z, "log_sigmoid", None).t(), self.paths, V
-            ), None
-        return soft_tree_sum_by_level(self._query(z, "log_sigmoid", order), self.paths, V), None
+            return soft_tree_sum_native(self._structure, z, self.t, self.slopes(), V), None
+        q = self._query(z, "log_sigmoid", None).t()
+        return soft_tree_sum(q, self.paths, self.leaves.masked(values)), None
 
     def _query(
         self, z: Tensor, name: str, order: Tensor | None, is_scaled: bool = True

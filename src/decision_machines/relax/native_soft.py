@@ -21,123 +21,51 @@ t (J,), slope (J,)
 V (L, k), or (L, 1) where each tree feeds one output
     Leaf values.
 
-All four may ask for gradients, in float32 or float64 (the widest given is used; bfloat16 and
-float16 are computed in float32). On infinite and huge inputs a gate is 0 or 1 and passes no
-gradient: outputs and gradients are finite where V and the incoming gradient are. z and t of the
-same infinity are a tie, q = 0. With `slope` infinite a test is hard, and a tie goes left.
+All four may ask for gradients, of any order, in float32 or float64 (the widest given is used;
+bfloat16 and float16 are computed in float32). On infinite and huge inputs a gate is 0 or 1 and
+passes no gradient: outputs and gradients are finite where V and the incoming gradient are. z and t
+of the same infinity are a tie, q = 0. With `slope` infinite a test is hard, and a tie goes left.
 
 Threads share blocks of rows whose sums are added in a fixed order: the answer has the same bits
 whatever `n_threads` is. `skip` > 0 stops rows at a test that all of a strip (a few vectors of
 rows) reach with less weight than that, and answers there with the mean of the leaves below: an
 approximation whose error is below `skip` times the spread of the values, for each path cut, and
-whose gradient is its own. It pays on trees of hundreds of leaves.
+whose gradient is its own (of the first order only). It pays on trees of hundreds of leaves.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from .. import _native
 from ..errors import InputError
 from ..run.engines.processor import target
+from .soft_structure import SoftStructure
+from .soft_tree_plain import soft_tree_sum_plain
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from collections.abc import Sequence
 
-    from ..machine import DecisionMachine
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from .paths import Paths
 
 DOING = "evaluating the soft tree's native kernel"
 
 
-@dataclass(frozen=True, eq=False)
-class SoftStructure:
-    """The part of a machine that the soft tree does not train, ready for the native kernel.
-
-    Parameters
-    ----------
-    children
-        (J, 2) left and right of each test, over all trees: a test ≥ 0, or ~leaf.
-    test_start
-        (T + 1,) where each tree's tests start.
-    selection
-        (J,) the column of z that each test reads.
-    missing
-        (J,) the answer, -1 or +1, where that column is NaN.
-    feeds
-        (T,) the output that each tree feeds where V is (L, 1); -1 in all where V is (L, k).
-    n_columns, n_outputs
-        Widths of z and of the output.
-
-    Examples
-    --------
-    >>> import decision_machines as dm
-    >>> structure = SoftStructure.of(dm.figure_one())
-    >>> structure.n_columns, structure.n_outputs
-    (4, 1)
-    """
-
-    children: Int[np.ndarray, "J 2"]
-    test_start: Int[np.ndarray, "T+1"]
-    selection: Int[np.ndarray, "J"]
-    missing: Int[np.ndarray, "J"]
-    feeds: Int[np.ndarray, "T"]
-    n_columns: int
-    n_outputs: int
-
-    @classmethod
-    def of(cls, machine: DecisionMachine) -> SoftStructure:
-        """The machine's own structure; an oblique machine's tests read a column each."""
-        n_tests = machine.n_tests
-        return cls(
-            machine.children,
-            machine.trees.test_start,
-            np.arange(n_tests, dtype=np.int32) if machine.is_oblique else machine.selection,
-            machine.missing,
-            machine.trees.feeds,
-            n_tests if machine.is_oblique else len(machine.columns),
-            machine.n_outputs,
-        )
-
-    @functools.cached_property
-    def plan(self) -> Any:
-        """The kernel's plan, checked: slots of every tree, the columns in use."""
-        try:
-            return _native.SoftPlan(
-                np.ascontiguousarray(self.children, np.int32).reshape(-1, 2),
-                np.ascontiguousarray(self.test_start, np.int64),
-                np.ascontiguousarray(self.selection, np.int32),
-                np.ascontiguousarray(self.missing, np.int8),
-                np.ascontiguousarray(self.feeds, np.int32),
-                int(self.n_columns),
-                int(self.n_outputs),
-            )
-        except ValueError as error:
-            raise InputError(
-                "preparing a soft tree", str(error), "use SoftStructure.of(machine)"
-            ) from None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "plan"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-
-
 def soft_tree_sum_native(
     structure: SoftStructure,
-    z: Float[torch.Tensor, "*m n"],
-    t: Float[torch.Tensor, "J"],
-    slope: Float[torch.Tensor, "J"],
-    V: Float[torch.Tensor, "L w"],
+    z: Float[Tensor, "*m n"],
+    t: Float[Tensor, "J"],
+    slope: Float[Tensor, "J"],
+    V: Float[Tensor, "L w"],
     *,
     skip: float = 0.0,
     n_threads: int | None = None,
-) -> Float[torch.Tensor, "*m k"]:
+) -> Float[Tensor, "*m k"]:
     """Sum over trees of the soft trees' expected leaf values, differentiable in z, t, slope and V.
 
     Parameters
@@ -171,87 +99,118 @@ def soft_tree_sum_native(
     threads = torch.get_num_threads() if n_threads is None else int(n_threads)
     rows = z.reshape(z.shape[:-1].numel(), structure.n_columns)
     if torch.is_grad_enabled() and any(value.requires_grad for value in (z, t, slope, V)):
-        out = NativeSoftTree.apply(rows, t, slope, V, structure.plan, float(skip), threads)
+        out = NativeSoftTree.apply(rows, t, slope, V, structure, float(skip), threads)
     else:
         out = _forward(rows, t, slope, V, structure.plan, float(skip), threads)
     return out.reshape(*z.shape[:-1], structure.n_outputs).to(dtype)
 
 
 def soft_tree_sum(
-    q: Float[torch.Tensor, "m J"], paths: Any, V: Float[torch.Tensor, "L k"], **options: Any
-) -> Float[torch.Tensor, "m k"]:
+    q: Float[Tensor, "m J"], paths: Paths, V: Float[Tensor, "L k"], **options: Any
+) -> Float[Tensor, "m k"]:
     """The same sum from q itself, whatever made it; `paths` is a `relax.paths.Paths`.
 
     An infinite q is a hard gate; NaN goes left. Fastest where q lies tests first, as the transpose
     of (J, m). Where q is slope (z - t), `soft_tree_sum_native` is faster still: it writes neither q
     nor its gradient.
     """
-    structure = vars(paths).get("soft_structure")
-    if structure is None or structure.n_outputs != V.shape[1]:
-        n_tests = len(paths.children_of)
-        structure = SoftStructure(
-            paths.children_of,
-            paths.test_start,
-            np.arange(n_tests),
-            np.full(n_tests, -1),
-            np.full(len(paths.test_start) - 1, -1),
-            n_tests,
-            V.shape[1],
-        )
-        vars(paths)["soft_structure"] = structure
+    structure = paths.structure(V.shape[1])
     t = q.new_zeros(q.shape[-1])
     return soft_tree_sum_native(structure, q, t, torch.ones_like(t), V, **options)
 
 
 class NativeSoftTree(torch.autograd.Function):
-    """The kernel's forward and backward; gates are made again on the way back, none are kept."""
+    """The kernel's forward and backward; gates are made again on the way back, none are kept.
+
+    A backward pass that is itself to be differentiated (``create_graph=True``) is that of the
+    plain torch form, so second and higher derivatives are right.
+    """
 
     @staticmethod
-    def forward(ctx, z, t, slope, V, plan, skip, threads):
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        t: Tensor,
+        slope: Tensor,
+        V: Tensor,
+        structure: SoftStructure,
+        skip: float,
+        threads: int,
+    ) -> Tensor:
         ctx.save_for_backward(z, t, slope, V)
-        ctx.plan, ctx.skip, ctx.threads = plan, skip, threads
-        return _forward(z, t, slope, V, plan, skip, threads)
+        ctx.structure, ctx.skip, ctx.threads = structure, skip, threads
+        return _forward(z, t, slope, V, structure.plan, skip, threads)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, G):
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        needed = ctx.needs_input_grad[:4]
+        if torch.is_grad_enabled():
+            if ctx.skip > 0:
+                raise InputError(
+                    DOING,
+                    f"a second derivative of sums with skip = {ctx.skip}",
+                    "use skip = 0, whose derivatives of any order are right",
+                )
+            return *_plain_gradients(ctx.structure, ctx.saved_tensors, G, needed), None, None, None
         z, t, slope, V = (value.detach() for value in ctx.saved_tensors)
-        dz = torch.zeros_like(z) if ctx.needs_input_grad[0] else None
+        dz = torch.zeros_like(z) if needed[0] else None
         dt, dslope, dV = (
             torch.empty_like(value, memory_format=torch.contiguous_format)
             for value in (t, slope, V)
         )
         others = (G.contiguous(), dt, dslope, dV, dz)
-        _call("backward", ctx.plan, (z, t, slope, V), ctx.skip, ctx.threads, others)
+        _call("backward", ctx.structure.plan, (z, t, slope, V), ctx.skip, ctx.threads, others)
         return dz, dt, dslope, dV, None, None, None
+
+
+def _plain_gradients(
+    structure: SoftStructure, inputs: Sequence[Tensor], G: Tensor, needed: Sequence[bool]
+) -> list[Tensor | None]:
+    """The gradients as functions of the inputs and of G, to be differentiated again."""
+    # Aliases: where one input was made from another, each still gets its own gradient alone.
+    inputs = [value.view_as(value) for value in inputs]
+    out = soft_tree_sum_plain(structure, *inputs)
+    wanted = [value for value, is_needed in zip(inputs, needed, strict=True) if is_needed]
+    found = iter(torch.autograd.grad(out, wanted, G, create_graph=True, materialize_grads=True))
+    return [next(found) if is_needed else None for is_needed in needed]
 
 
 _BITS = {torch.float32: "32", torch.float64: "64"}
 
 
-def _forward(z, t, slope, V, plan, skip, threads):
+def _forward(
+    z: Tensor, t: Tensor, slope: Tensor, V: Tensor, plan: Any, skip: float, threads: int
+) -> Tensor:
     z, t, slope, V = (value.detach() for value in (z, t, slope, V))
     out = z.new_empty((len(z), plan.n_outputs))
     _call("forward", plan, (z, t, slope, V), skip, threads, (out,))
     return out
 
 
-def _call(name, plan, inputs, skip, threads, others):
-    method = getattr(plan, name + _BITS[inputs[0].dtype])
-    on = target()
+def _call(
+    name: str,
+    plan: Any,
+    inputs: Sequence[Tensor],
+    skip: float,
+    threads: int,
+    others: Sequence[Tensor | None],
+) -> None:
+    method, on = getattr(plan, name + _BITS[inputs[0].dtype]), target()
+    # z and its gradient are read and written where they lie; the others are small.
+    z, *small = inputs
+    arrays = [value.contiguous().numpy() for value in small]
+    results = [None if value is None else value.numpy() for value in others]
     try:
-        # z and its gradient are read and written where they lie; the others are small.
-        z, *inputs = inputs
-        inputs = [value.contiguous().numpy() for value in inputs]
-        others = [None if value is None else value.numpy() for value in others]
-        method(on, z.numpy(), *inputs, skip, threads, *others)
+        method(on, z.numpy(), *arrays, skip, threads, *results)
     except ValueError as error:
         raise InputError(
             DOING, str(error), "check that training has not diverged, and the shapes given"
         ) from None
 
 
-def _check(structure, given, dtype, skip):
+def _check(
+    structure: SoftStructure, given: dict[str, Tensor], dtype: torch.dtype, skip: float
+) -> None:
     n_tests = len(structure.selection)
     n_leaves = n_tests + len(structure.feeds)
     narrow = len(structure.feeds) and structure.feeds[0] >= 0

@@ -16,10 +16,11 @@ from torch import nn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
     from torch import Tensor
 
     from ..machine import DecisionMachine
+    from .soft_structure import SoftStructure
 
 
 class Paths(nn.Module):
@@ -47,11 +48,14 @@ class Paths(nn.Module):
     next_index: Tensor
     leaf_index: Tensor
 
-    def __init__(self, machine: DecisionMachine) -> None:
+    def __init__(
+        self, children: Int[np.ndarray, "J 2"], test_start: Int[np.ndarray, "T+1"]
+    ) -> None:
         super().__init__()
-        self.children_of, self.test_start = machine.children, machine.trees.test_start
-        self.n_tests, self.n_leaves = machine.n_tests, machine.n_leaves
-        test_order, leaf_order, next_index, leaf_index, self.levels = _levels(machine)
+        self.children_of, self.test_start = children, test_start
+        self._structures: dict[int, SoftStructure] = {}
+        self.n_tests, self.n_leaves = len(children), len(children) + len(test_start) - 1
+        test_order, leaf_order, next_index, leaf_index, self.levels = _levels(children, test_start)
         self.n_stumps = len(leaf_order) - sum(n_leaves for _, _, n_leaves in self.levels)
         blocks = [self.n_stumps, *(n_leaves for _, _, n_leaves in self.levels)]
         self.leaf_blocks = [n for n in blocks if n] or [0]
@@ -64,6 +68,29 @@ class Paths(nn.Module):
             ("leaf_index", leaf_index),
         ):
             self.register_buffer(name, torch.from_numpy(index.astype(np.int64)), persistent=False)
+
+    @classmethod
+    def of(cls, machine: DecisionMachine) -> Paths:
+        """The machine's own paths."""
+        return cls(machine.children, machine.trees.test_start)
+
+    def structure(self, n_outputs: int) -> SoftStructure:
+        """These trees for the native kernel, each test reading a column of its own."""
+        from .soft_structure import SoftStructure
+
+        if n_outputs not in self._structures:
+            tests = np.arange(self.n_tests)
+            every_output = np.full(len(self.test_start) - 1, -1)
+            self._structures[n_outputs] = SoftStructure(
+                self.children_of,
+                self.test_start,
+                tests,
+                np.full(self.n_tests, -1),
+                every_output,
+                self.n_tests,
+                n_outputs,
+            )
+        return self._structures[n_outputs]
 
     def sums(self, left: Float[Tensor, "J m"], right: Float[Tensor, "J m"]) -> Float[Tensor, "L m"]:
         """Σ of the terms along the path to each leaf; everything in level order."""
@@ -102,15 +129,18 @@ class Paths(nn.Module):
             above = below.index_select(0, to_tests) if len(to_leaves) else below
 
 
-def _levels(machine: DecisionMachine):
+def _levels(
+    children: Int[np.ndarray, "J 2"], test_start: Int[np.ndarray, "T+1"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[tuple[int, int, int]]]:
     """Level order, and the places of each level's children in [lefts; rights] of their parents."""
-    sizes = np.diff(machine.trees.test_start)
-    is_stump = sizes == 0
-    level = machine.trees.test_start[:-1][~is_stump]
-    tests, leaves = [], [machine.trees.leaf_start[:-1][is_stump]]
+    is_stump = np.diff(test_start) == 0
+    level = test_start[:-1][~is_stump]
+    # A tree has one leaf more than tests.
+    first_leaf = test_start[:-1] + np.arange(len(is_stump))
+    tests, leaves = [], [first_leaf[is_stump]]
     next_index, leaf_index, levels = [], [], []
     while len(level):
-        below = machine.children[level].T.reshape(-1)
+        below = children[level].T.reshape(-1)
         is_leaf = below < 0
         tests.append(level)
         leaves.append(~below[is_leaf])
@@ -118,6 +148,8 @@ def _levels(machine: DecisionMachine):
         leaf_index.append(np.flatnonzero(is_leaf))
         levels.append((len(level), len(next_index[-1]), len(leaf_index[-1])))
         level = below[~is_leaf]
-    empty = [np.empty(0, np.int64)]
-    joined = (np.concatenate(empty + parts) for parts in (tests, leaves, next_index, leaf_index))
-    return *joined, levels
+
+    def joined(parts: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    return joined(tests), joined(leaves), joined(next_index), joined(leaf_index), levels

@@ -207,7 +207,7 @@ class _Forest:
             trees=Trees(first),
             output=Output(np.zeros(1)),
         )
-        self.paths = Paths(self.machine)
+        self.paths = Paths.of(self.machine)
         self.heads = Heads(self.machine, self.paths.leaf_rank)
         self.radius = torch.from_numpy(radius).float()
         self.mask = torch.from_numpy(W != 0).float() if axis_aligned else None
