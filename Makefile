@@ -8,13 +8,15 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 NATIVE := CMakeLists.txt $(shell find native -name '*.?pp')
 CORES  ?= 2
+CXX_FILES = $(shell find native tests/native -name '*.?pp')
 
-.PHONY: help demo test lint bench train-bench docs checks-ready sanitize native-targets clean
+.PHONY: help demo test lint format bench train-bench docs checks-ready sanitize native-targets clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
 	@echo "make test    every test"
-	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make lint    ruff, clang-format, mypy, import-linter"
+	@echo "make format  rewrite Python and C++ as ruff and clang-format have it"
 	@echo "make bench   benchmarks, against rivals, in one run"
 	@echo "make train-bench DATA=... TABLES=...  training, beside published figures"
 	@echo "make sanitize  the native tests under AddressSanitizer and UBSan"
@@ -53,8 +55,13 @@ test: $(VENV)/.test-stamp
 lint: $(VENV)/.lint-stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+format: $(VENV)/.lint-stamp
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
 
 bench: $(VENV)/.dev-stamp
 	$(BIN)/python benchmarks/import_time.py

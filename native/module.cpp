@@ -13,7 +13,7 @@ void bind(nanobind::module_& m);  // engine/bindings.cpp
 namespace dm::soft {
 void bind(nanobind::module_& m);             // soft/bindings.cpp
 void bind_class_step(nanobind::module_& m);  // soft/class_step_bindings.cpp
-}
+}  // namespace dm::soft
 namespace dm::search {
 void bind(nanobind::module_& m);  // search/bindings.cpp
 }

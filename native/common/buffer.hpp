@@ -21,7 +21,9 @@ public:
         size_ = bytes;
     }
     template <typename T = uint8_t>
-    T* as() const { return static_cast<T*>(data_.get()); }
+    T* as() const {
+        return static_cast<T*>(data_.get());
+    }
 
 private:
     struct Free {

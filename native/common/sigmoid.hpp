@@ -88,11 +88,10 @@ struct Exp<double> {
     static constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
     static constexpr double round = 0x1.8p+52;
     static constexpr int mantissa = 52;
-    static constexpr double p[] = {0x1.000000000000ap-1,  0x1.55555555554f8p-3,
-                                   0x1.5555555550754p-5,  0x1.1111111128170p-7,
-                                   0x1.6c16c1846fc56p-10, 0x1.a01a0128fe07ep-13,
-                                   0x1.a0199944626c3p-16, 0x1.71df271f44731p-19,
-                                   0x1.28ae345faa3e9p-22, 0x1.ad7e8a1909b1fp-26};
+    static constexpr double p[] = {
+        0x1.000000000000ap-1,  0x1.55555555554f8p-3,  0x1.5555555550754p-5,  0x1.1111111128170p-7,
+        0x1.6c16c1846fc56p-10, 0x1.a01a0128fe07ep-13, 0x1.a0199944626c3p-16, 0x1.71df271f44731p-19,
+        0x1.28ae345faa3e9p-22, 0x1.ad7e8a1909b1fp-26};
 };
 
 // Within -limit..limit; NaN goes to -limit.

@@ -1,4 +1,5 @@
-// Included in an unnamed namespace, for it is compiled for several targets; <immintrin.h> before it.
+// Included in an unnamed namespace, for it is compiled for several targets; <immintrin.h> before
+// it.
 
 // Weights far from a row's path underflow: a flushed zero is as good as a subnormal number, and a
 // hundred times faster.

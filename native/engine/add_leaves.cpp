@@ -20,8 +20,8 @@ uint32_t leaf_of(uint32_t label, bool gray) {
 
 }  // namespace
 
-// Whether the trees from i on can be added in one go: their labels are bytes, their values constants
-// that feed the same outputs.
+// Whether the trees from i on can be added in one go: their labels are bytes, their values
+// constants that feed the same outputs.
 bool Engine::can_add_trees(int64_t i, int64_t last) const {
     if (i + kAddTrees > last || plan.aggregate != Aggregate::sum || !plan.linear_start.empty())
         return false;
@@ -82,11 +82,11 @@ void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t bl
         }
         const int64_t at = tree.values + output * tree.n_labels;
         if constexpr (sizeof(Sum) == 4)
-            plan.kernels->add32(labels, tree.label_bytes, m, plan.values32.data() + at, tree.n_labels,
-                                plan.aggregate, sum);
+            plan.kernels->add32(labels, tree.label_bytes, m, plan.values32.data() + at,
+                                tree.n_labels, plan.aggregate, sum);
         else
-            plan.kernels->add64(labels, tree.label_bytes, m, plan.values64.data() + at, tree.n_labels,
-                                plan.aggregate, sum);
+            plan.kernels->add64(labels, tree.label_bytes, m, plan.values64.data() + at,
+                                tree.n_labels, plan.aggregate, sum);
     }
 }
 

@@ -65,8 +65,16 @@ std::optional<Dtype> dtype_of(const char* format, Py_ssize_t item) {
         case 'f': return Dtype::f32;
         case 'd': return Dtype::f64;
         case '?': return Dtype::boolean;
-        case 'b': case 'h': case 'i': case 'l': case 'q': return whole(true);
-        case 'B': case 'H': case 'I': case 'L': case 'Q': return whole(false);
+        case 'b':
+        case 'h':
+        case 'i':
+        case 'l':
+        case 'q': return whole(true);
+        case 'B':
+        case 'H':
+        case 'I':
+        case 'L':
+        case 'Q': return whole(false);
         default: return std::nullopt;
     }
 }
@@ -146,10 +154,11 @@ public:
         const auto kind = dtype_of(columns->format, columns->itemsize);
         const auto start_kind = dtype_of(starts->format, starts->itemsize);
         auto is_index = [](const auto& found, const View& view) {
-            return found && (*found == Dtype::i32 || *found == Dtype::i64) &&
-                   view->ndim == 1 && view->strides[0] == view->itemsize;
+            return found && (*found == Dtype::i32 || *found == Dtype::i64) && view->ndim == 1 &&
+                   view->strides[0] == view->itemsize;
         };
-        if (!dtype || values->ndim != 1 || !is_index(kind, columns) || !is_index(start_kind, starts))
+        if (!dtype || values->ndim != 1 || !is_index(kind, columns) ||
+            !is_index(start_kind, starts))
             return false;
         require(starts->shape[0] >= 1, "indptr is empty");
         Source source;
@@ -159,7 +168,8 @@ public:
         int64_t last = 0, most = 0, least = 0;
         auto check_starts = [&](const auto* at) {
             require(at[0] >= 0, "indptr starts below 0");
-            for (int64_t i = 0; i < source.n_rows; ++i) require(at[i] <= at[i + 1], "indptr decreases");
+            for (int64_t i = 0; i < source.n_rows; ++i)
+                require(at[i] <= at[i + 1], "indptr decreases");
             last = at[source.n_rows];
         };
         auto check_columns = [&](const auto* at) {
@@ -188,7 +198,10 @@ public:
         nb::list trees, groups;
         for (const Tree& tree : plan.trees) {
             const char* names[] = {"select", "deep"};
-            trees.append(plan.oblique.is_made ? "oblique" : plan.row.is_made ? "pack" : plan.raw_only ? "raw" : names[static_cast<int>(tree.kind)]);
+            trees.append(plan.oblique.is_made ? "oblique"
+                         : plan.row.is_made   ? "pack"
+                         : plan.raw_only      ? "raw"
+                                              : names[static_cast<int>(tree.kind)]);
         }
         int64_t tests = 0, selects = 0;
         for (const Section& section : plan.sections)
@@ -281,8 +294,8 @@ private:
         require(size(rule) == m.n_columns && (is_oblique || size(selection) == m.n_tests) &&
                     size(missing) == m.n_tests && size(children) == 2 * m.n_tests &&
                     size(test_start) == m.n_trees + 1 && size(base) == m.n_outputs &&
-                    (m.sum_single ? size(V32) : size(V64)) == n_leaves * k && size(answers) == size(members) &&
-                    size(set_start) == size(outside) + 1,
+                    (m.sum_single ? size(V32) : size(V64)) == n_leaves * k &&
+                    size(answers) == size(members) && size(set_start) == size(outside) + 1,
                 "the machine's arrays do not fit together");
         m.feature = feature.data();
         m.rule = rule.data();
@@ -325,7 +338,8 @@ private:
             coefficient = nb::cast<In<double>>(parts["coefficient"]);
             linear_constant = nb::cast<In<double>>(parts["linear_constant"]);
             m.linear_constant = linear_constant.data();
-            require(size(linear_constant) == n_leaves * k && size(linear_start) == n_leaves + 1 && size(intercept) == n_leaves * k &&
+            require(size(linear_constant) == n_leaves * k && size(linear_start) == n_leaves + 1 &&
+                        size(intercept) == n_leaves * k &&
                         size(coefficient) == size(linear_feature) * k,
                     "the linear leaves do not fit together");
             m.linear_start = linear_start.data();
@@ -364,8 +378,8 @@ private:
             call(engine, source, to->buf, wants_leaves, n_threads);
         }
     }
-    static void call(const Engine& engine, const Source& source, void* out,
-                     bool wants_leaves, int64_t n_threads) {
+    static void call(const Engine& engine, const Source& source, void* out, bool wants_leaves,
+                     int64_t n_threads) {
         if (wants_leaves)
             engine.apply(source, n_threads, static_cast<int32_t*>(out));
         else

@@ -22,8 +22,8 @@ Engine::Engine(Plan given) : plan(std::move(given)) {
         widest = std::max(widest, section.has_deep ? 2 * section.n_planes : section.row_bytes);
     if (plan.oblique.is_made)
         widest = std::max<int64_t>(8 * static_cast<int64_t>(plan.oblique.columns.size()), 1);
-    tile_rows_ = std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows,
-                            kMostTileRows);
+    tile_rows_ =
+        std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows, kMostTileRows);
     feature_at_.assign(plan.n_features, -1);
     for (size_t i = 0; i < plan.used_features.size(); ++i)
         feature_at_[plan.used_features[i]] = static_cast<int32_t>(i);
@@ -113,7 +113,9 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                                                  plan.single ? Dtype::f32 : Dtype::f64};
         missing_value = NAN;
     }
-    auto feature_of = [&](int64_t f) { return source.is_sparse ? spread_out[f] : source.feature(f); };
+    auto feature_of = [&](int64_t f) {
+        return source.is_sparse ? spread_out[f] : source.feature(f);
+    };
     if (has_linear) {
         own.z.reserve(n_used * rows * 8);
         double* x = own.z.as<double>();
@@ -162,7 +164,8 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                     loaded = column.feature;
                     const Feature feature = feature_of(loaded);
                     single = plan.single || feature.dtype == Dtype::f32;
-                    kernels.load(feature, row + start, m, integers_single, single, missing_value, x);
+                    kernels.load(feature, row + start, m, integers_single, single, missing_value,
+                                 x);
                 }
                 auto at = [&](int64_t plane) -> void* {
                     return plane < 0 ? nullptr : codes + plane * plane_rows + place * column.width;
@@ -175,10 +178,12 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
                 auto turn = [&](const void* plane, int32_t number) {
                     if (column.width == 1)
                         for (int64_t i = 0; i < m; ++i)
-                            out[i * section.n_planes + number] = static_cast<const uint8_t*>(plane)[i];
+                            out[i * section.n_planes + number] =
+                                static_cast<const uint8_t*>(plane)[i];
                     else
                         for (int64_t i = 0; i < m; ++i)
-                            out[i * section.n_planes + number] = static_cast<const uint16_t*>(plane)[i];
+                            out[i * section.n_planes + number] =
+                                static_cast<const uint16_t*>(plane)[i];
                 };
                 if (low) turn(low, column.low_number);
                 if (high) turn(high, column.high_number);
@@ -227,11 +232,12 @@ void Engine::tile(const Source& source, int64_t row, int64_t n, Workspace& own, 
 }
 
 template <typename Sum, typename Node>
-void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n,
-                        int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
+void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& group,
+                        const Section& section, int64_t row, int64_t n, int64_t rows,
+                        Workspace& own, bool wants_margins, int32_t* leaves) const {
     const Kernels& kernels = *plan.kernels;
-    const bool adds = wants_margins && !leaves && plan.aggregate == Aggregate::sum &&
-                      plan.linear_start.empty();
+    const bool adds =
+        wants_margins && !leaves && plan.aggregate == Aggregate::sum && plan.linear_start.empty();
     own.ends.reserve(2 * rows * 4);
     uint32_t* ends = own.ends.as<uint32_t>();
     uint32_t* under_way = ends + rows;
@@ -282,10 +288,17 @@ void Engine::deep_group(const Node* all, const Walks<Node>& walks, const Group& 
 }
 
 Coding Engine::coding_of(const Section& section) const {
-    return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(), plan.t, section.sorted.data(),
-            plan.members.data(), plan.answers.data(), section.tables.data(),
-            section.table_of.data(), plan.negative_fractions, plan.whole};
+    return {section.columns.data(),
+            static_cast<int64_t>(section.columns.size()),
+            section.keys32.data(),
+            plan.t,
+            section.sorted.data(),
+            plan.members.data(),
+            plan.answers.data(),
+            section.tables.data(),
+            section.table_of.data(),
+            plan.negative_fractions,
+            plan.whole};
 }
 
 }  // namespace dm::engine

@@ -15,12 +15,12 @@ namespace dm::engine {
 struct Source {
     int64_t n_rows = 0;
     bool is_array = false;
-    Feature first{};                // feature 0 of the array, and the bytes from one to the next
+    Feature first{};  // feature 0 of the array, and the bytes from one to the next
     int64_t next = 0;
     std::vector<Feature> features;  // (n_features,), unless an array or sparse
     bool integers_single = false;   // integers pass through float32
     bool is_sparse = false;
-    Feature entries{};              // the stored values
+    Feature entries{};  // the stored values
     const int32_t* indices32 = nullptr;
     const int64_t* indices64 = nullptr;
     const int32_t* indptr32 = nullptr;
@@ -61,8 +61,9 @@ private:
     template <typename Sum>
     void add_trees(int64_t i, int64_t block, int64_t m, int64_t rows, Workspace& own) const;
     template <typename Sum, typename Node>
-    void deep_group(const Node* all, const Walks<Node>& walks, const Group& group, const Section& section, int64_t row, int64_t n, int64_t rows,
-                    Workspace& own, bool wants_margins, int32_t* leaves) const;
+    void deep_group(const Node* all, const Walks<Node>& walks, const Group& group,
+                    const Section& section, int64_t row, int64_t n, int64_t rows, Workspace& own,
+                    bool wants_margins, int32_t* leaves) const;
     // Exit leaves of every tree of an oblique machine, given to `use`, for rows row..row + n.
     void oblique_leaves(const Source& source, const std::vector<Feature>& spread_out, int64_t row,
                         int64_t n, Workspace& own,

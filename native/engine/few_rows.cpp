@@ -71,8 +71,8 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
     double* z = wide + n_used;
     uint32_t* found = own.ends.as<uint32_t>();
     const bool needs_wide = plan.raw_only || !plan.linear_start.empty();
-    const bool is_plain = plan.linear_start.empty() && plan.aggregate == Aggregate::sum &&
-                          plan.n_outputs == 1;
+    const bool is_plain =
+        plan.linear_start.empty() && plan.aggregate == Aggregate::sum && plan.n_outputs == 1;
     for (int64_t r = row; r < row + n; ++r) {
         const bool single = few_features(source, r, x);
         if (needs_wide) {
@@ -86,9 +86,9 @@ void Engine::few(const Source& source, int64_t row, int64_t n, Workspace& own, S
             alignas(64) uint8_t codes[kMostPackPlanes];
             const RowPacks packs = few_packs(x, single, codes);
             if (is_plain && !leaves) {
-                *out = last_sum(plan, 0, pack_sum(*plan.kernels, packs,
-                                                  static_cast<const Sum*>(plan.V),
-                                                  first_sum<Sum>(plan, 0)));
+                *out = last_sum(plan, 0,
+                                pack_sum(*plan.kernels, packs, static_cast<const Sum*>(plan.V),
+                                         first_sum<Sum>(plan, 0)));
                 continue;
             }
             plan.kernels->packs(packs, found);
@@ -136,12 +136,11 @@ RowPacks Engine::few_packs(const void* x, bool single, uint8_t* codes) const {
     const RowPlan& row = plan.row;
     const RowCoding coding{row.columns.data(), row.keys.data(), row.level_sizes.data()};
     plan.kernels->code_bytes(coding_of(plan.sections[0]), coding, x, single, codes);
-    return {row.packs.data(), row.roots.data(), row.trees.data(), plan.n_trees,
-            codes,            row.n_planes,     row.doublings};
+    return {row.packs.data(), row.roots.data(), row.trees.data(), plan.n_trees, codes,
+            row.n_planes,     row.doublings};
 }
 
-void Engine::few_coded(const void* x, bool single, void* z, Workspace& own,
-                       uint32_t* found) const {
+void Engine::few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const {
     auto spread = [&](const Section& section, const auto* from, auto* to) {
         for (size_t c = 0; c < section.columns.size(); ++c)
             to[c] = from[feature_at_[section.columns[c].feature]];

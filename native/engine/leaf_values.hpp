@@ -12,7 +12,8 @@ namespace dm::engine {
 // The leaf's linear function of x, or its constant where an x is NaN.
 template <typename T>
 inline double linear_value(const Plan& plan, int64_t leaf, int64_t width, int64_t output,
-                    const double* x, int64_t stride, const std::vector<int32_t>& feature_at) {
+                           const double* x, int64_t stride,
+                           const std::vector<int32_t>& feature_at) {
     T total = static_cast<T>(plan.intercept[leaf * width + output]);
     for (int64_t i = plan.linear_start[leaf]; i < plan.linear_start[leaf + 1]; ++i) {
         const T value = static_cast<T>(x[feature_at[plan.linear_feature[i]] * stride]);

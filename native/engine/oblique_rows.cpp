@@ -1,4 +1,5 @@
-// Plans of oblique machines, and their rows: z by row, then trees a level at a time; see kernels/oblique.hpp.
+// Plans of oblique machines, and their rows: z by row, then trees a level at a time; see
+// kernels/oblique.hpp.
 #include <algorithm>
 #include <cmath>
 
@@ -75,9 +76,12 @@ void Engine::oblique_leaves(const Source& source, const std::vector<Feature>& sp
                             int64_t row, int64_t n, Workspace& own,
                             const std::function<void(int64_t, uint32_t*)>& use) const {
     const ObliquePlan& made = plan.oblique;
-    const ObliqueTests tests{plan.weight_start, made.column.empty() ? nullptr : made.column.data(),
-                             plan.weight,       static_cast<int64_t>(made.columns.size()),
-                             plan.t,            plan.missing,
+    const ObliqueTests tests{plan.weight_start,
+                             made.column.empty() ? nullptr : made.column.data(),
+                             plan.weight,
+                             static_cast<int64_t>(made.columns.size()),
+                             plan.t,
+                             plan.missing,
                              plan.children};
     own.ends.reserve(3 * n * kUnderWayBytes);
     own.labels.reserve(n * 4);

@@ -25,7 +25,8 @@ using common::require;
 
 template <typename A>
 auto copied(const A& array) {
-    return std::vector<std::decay_t<decltype(*array.data())>>(array.data(), array.data() + array.size());
+    return std::vector<std::decay_t<decltype(*array.data())>>(array.data(),
+                                                              array.data() + array.size());
 }
 
 Objective objective_of(In<double, 1> mixture) {
@@ -36,12 +37,13 @@ Objective objective_of(In<double, 1> mixture) {
 
 // Rows of our own, and the searches over them.
 class Searches {
-   public:
+public:
     Searches(const Searches&) = delete;  // searches point at the rows
     Searches(In<uint16_t, 2> rank, In<int32_t, 1> n_ranks, std::optional<In<int32_t, 1>> label,
              std::optional<In<double, 2>> y, In<double, 1> w, int64_t k)
         : rank_(copied(rank)), n_ranks_(copied(n_ranks)), w_(copied(w)) {
-        const int64_t n = static_cast<int64_t>(rank.shape(0)), m = static_cast<int64_t>(rank.shape(1));
+        const int64_t n = static_cast<int64_t>(rank.shape(0)),
+                      m = static_cast<int64_t>(rank.shape(1));
         require(m >= 1 && m < (int64_t{1} << 31), "rows: 1 to 2**31");
         require(static_cast<int64_t>(n_ranks_.size()) == n && static_cast<int64_t>(w_.size()) == m,
                 "n_ranks must be (n,), w (m,)");
@@ -60,15 +62,23 @@ class Searches {
             for (const int32_t c : label_) require(c >= 0 && c < k, "a label outside 0..k-1");
         } else {
             y_ = copied(*y);
-            require(static_cast<int64_t>(y->shape(0)) == m && static_cast<int64_t>(y->shape(1)) == k,
-                    "y must be (m, k)");
+            require(
+                static_cast<int64_t>(y->shape(0)) == m && static_cast<int64_t>(y->shape(1)) == k,
+                "y must be (m, k)");
         }
         by_row_.resize(rank_.size());
         for (int64_t f = 0; f < n; ++f)
             for (int64_t i = 0; i < m; ++i) by_row_[i * n + f] = rank_[f * m + i];
         coarsen();
-        rows_ = {m, static_cast<int32_t>(n), static_cast<int32_t>(k), rank_.data(), n_ranks_.data(),
-                 label ? label_.data() : nullptr, label ? nullptr : y_.data(), w_.data(), nullptr};
+        rows_ = {m,
+                 static_cast<int32_t>(n),
+                 static_cast<int32_t>(k),
+                 rank_.data(),
+                 n_ranks_.data(),
+                 label ? label_.data() : nullptr,
+                 label ? nullptr : y_.data(),
+                 w_.data(),
+                 nullptr};
         coarse_rows_ = rows_;
         coarse_rows_.rank = coarse_.data(), coarse_rows_.n_ranks = n_coarse_.data();
         coarse_rows_.upper = upper_.data();
@@ -79,10 +89,11 @@ class Searches {
         require(max_leaves >= 1 && max_leaves < (1 << 28) && max_depth >= 0 && least >= 1 &&
                     n_moves >= 1 && temperature >= 0.0,
                 "a setting is out of range");
-        SearchSettings settings{max_leaves, max_depth, least, temperature,
-                                    n_moves,    seed,      objective_of(mixture)};
+        SearchSettings settings{max_leaves,           max_depth, least, temperature, n_moves, seed,
+                                objective_of(mixture)};
         nb::gil_scoped_release release;
-        searches_.push_back(std::make_unique<LocalSearch>(rows_, coarse_rows_, by_row_.data(), settings));
+        searches_.push_back(
+            std::make_unique<LocalSearch>(rows_, coarse_rows_, by_row_.data(), settings));
     }
 
     // Search i does moves(i) moves.
@@ -108,7 +119,8 @@ class Searches {
     void aim(int64_t i, In<double, 1> mixture) { at(i).aim(objective_of(mixture)); }
 
     // `least`, `largest` (of each rank) and `start` (of each feature) as Places has them.
-    nb::dict tree(int64_t i, In<double, 1> least, In<double, 1> largest, In<int64_t, 1> start) const {
+    nb::dict tree(int64_t i, In<double, 1> least, In<double, 1> largest,
+                  In<int64_t, 1> start) const {
         require(start.shape(0) == n_ranks_.size() + 1, "start for each feature and the total");
         for (size_t f = 0; f < n_ranks_.size(); ++f)
             require(start(f + 1) - start(f) == n_ranks_[f], "start does not fit the ranks");
@@ -156,8 +168,9 @@ class Searches {
 
     // Search i goes on from the tree of search j of others over the same X.
     void adopt(int64_t i, const Searches& others, int64_t j) {
-        require(others.rows_.n == rows_.n && others.rows_.m == rows_.m && others.n_ranks_ == n_ranks_,
-                "searches over other rows");
+        require(
+            others.rows_.n == rows_.n && others.rows_.m == rows_.m && others.n_ranks_ == n_ranks_,
+            "searches over other rows");
         nb::gil_scoped_release release;
         const TreeArrays found = others.at(j).tree();
         require(static_cast<int64_t>(found.left.size()) <= at(i).places(), "a tree too large");
@@ -180,10 +193,11 @@ class Searches {
         at(i).polish();
     }
 
-   private:
+private:
     // Runs of ranks with about as many rows each, at most 256 of them.
     void coarsen() {
-        const int64_t n = static_cast<int64_t>(n_ranks_.size()), m = static_cast<int64_t>(w_.size());
+        const int64_t n = static_cast<int64_t>(n_ranks_.size()),
+                      m = static_cast<int64_t>(w_.size());
         coarse_ = rank_, n_coarse_ = n_ranks_;
         upper_.assign(static_cast<size_t>(n) * 256, 0);
         for (int64_t f = 0; f < n; ++f) {
@@ -249,7 +263,8 @@ Array<int64_t, 1> exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<int32
 }  // namespace
 
 void bind(nb::module_& m) {
-    nb::class_<Searches>(m, "TreeSearches", "Local searches for axis-aligned trees over the same rows.")
+    nb::class_<Searches>(m, "TreeSearches",
+                         "Local searches for axis-aligned trees over the same rows.")
         .def(nb::init<In<uint16_t, 2>, In<int32_t, 1>, std::optional<In<int32_t, 1>>,
                       std::optional<In<double, 2>>, In<double, 1>, int64_t>(),
              "rank"_a, "n_ranks"_a, "label"_a.none(), "y"_a.none(), "w"_a, "k"_a)
@@ -262,7 +277,8 @@ void bind(nb::module_& m) {
         .def("grow", &Searches::grow, "i"_a)
         .def("advance", &Searches::advance, "moves"_a, "n_threads"_a)
         .def("aim", &Searches::aim, "i"_a, "objective"_a)
-        .def("loss", [](const Searches& s, int64_t i) { return s.at(i).loss(); }, "i"_a)
+        .def(
+            "loss", [](const Searches& s, int64_t i) { return s.at(i).loss(); }, "i"_a)
         .def("tree", &Searches::tree, "i"_a, "least"_a, "largest"_a, "start"_a)
         .def("best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a);
     m.def("exit_nodes", &exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,

@@ -105,16 +105,15 @@ bool LocalSearch::better(Tree& tree, int32_t at, bool partly) {
             const int32_t other = is_left ? node.right : node.left;
             for (; i < last; ++i) {
                 const int32_t row = tree.rows[i];
-                const double less = row_loss(tree, own, row) -
-                                    row_loss(tree, exit_leaf(tree, other, row), row);
+                const double less =
+                    row_loss(tree, own, row) - row_loss(tree, exit_leaf(tree, other, row), row);
                 lean_[i - node.first] = rows_.w[row] * (is_left ? less : -less);
                 if (is_left) present += rows_.w[row] * less;
             }
         }
         best.loss = present - slack;
         search_->enter(&tree.rows[node.first], node.count(), lean_.data());
-        for (const int32_t feature : features_)
-            search_->preferred(feature, settings_.least, best);
+        for (const int32_t feature : features_) search_->preferred(feature, settings_.least, best);
     }
     if (!best.found()) return false;
     node.test = best;
@@ -199,7 +198,8 @@ bool LocalSearch::change(Tree& tree) {
                 squares += tree.nodes[child].about.squares;
             }
             const double cost = leaf_loss(settings_.objective, rows_.classify(), rows_.k,
-                                          totals.data(), {weight, squares, 0}) - loss;
+                                          totals.data(), {weight, squares, 0}) -
+                                loss;
             if (cheapest < 0 || cost < least) least = cost, cheapest = at;
         }
         if (cheapest < 0) return false;
@@ -216,7 +216,8 @@ bool LocalSearch::change(Tree& tree) {
 }
 
 void LocalSearch::move() {
-    const double progress = static_cast<double>(moves_done_++) / static_cast<double>(settings_.n_moves);
+    const double progress =
+        static_cast<double>(moves_done_++) / static_cast<double>(settings_.n_moves);
     trial_ = current_;
     if (!change(trial_)) return;
     const bool partly = random_.unit() < 0.5;

@@ -17,21 +17,21 @@ namespace dm::search {
 
 // xoshiro256**, seeded by splitmix64.
 class Random {
-   public:
+public:
     explicit Random(uint64_t seed);
     uint64_t next();
-    double unit();               // [0, 1)
-    int64_t below(int64_t n);    // 0 .. n − 1
-   private:
+    double unit();             // [0, 1)
+    int64_t below(int64_t n);  // 0 .. n − 1
+private:
     uint64_t s_[4];
 };
 
 struct SearchSettings {
     int64_t max_leaves = 32;
     int64_t max_depth = 1 << 30;
-    int64_t least = 1;           // rows in a leaf, at least
-    double temperature = 0.0;    // at the start, as a part of the root's loss in a leaf
-    int64_t n_moves = 1;         // by when the temperature has sunk to nothing
+    int64_t least = 1;         // rows in a leaf, at least
+    double temperature = 0.0;  // at the start, as a part of the root's loss in a leaf
+    int64_t n_moves = 1;       // by when the temperature has sunk to nothing
     uint64_t seed = 0;
     Objective objective;
 };
@@ -40,12 +40,12 @@ struct Node {
     int32_t left = -1, right = -1;  // −1 at a leaf
     int32_t parent = -1;            // −1 at the root, −2 where the place is free
     int32_t depth = 0;
-    int64_t first = 0, last = 0;    // its rows stand there in Tree::rows
+    int64_t first = 0, last = 0;  // its rows stand there in Tree::rows
     Split test;
     // Of a leaf:
     Totals about;
     double loss = 0.0;
-    Split next;                     // the purest test it could have
+    Split next;  // the purest test it could have
     double gain = 0.0;
     enum class Known : uint8_t { no, partly, fully } known = Known::no;
 
@@ -54,10 +54,10 @@ struct Node {
 };
 
 struct Tree {
-    std::vector<Node> nodes;      // [0] is the root
-    std::vector<double> totals;   // (nodes, k) of leaves
-    std::vector<double> cost;     // (nodes, k) of leaves: a row's loss by class, or the mean
-    std::vector<int32_t> rows;    // (m,) permuted: each node's stand together
+    std::vector<Node> nodes;     // [0] is the root
+    std::vector<double> totals;  // (nodes, k) of leaves
+    std::vector<double> cost;    // (nodes, k) of leaves: a row's loss by class, or the mean
+    std::vector<int32_t> rows;   // (m,) permuted: each node's stand together
     std::vector<int32_t> free;
     int64_t n_leaves = 1;
     double loss = 0.0;
@@ -69,7 +69,7 @@ struct TreeArrays {
     std::vector<int32_t> feature, cut;
     std::vector<int32_t> below, above;  // ranks of the node's rows nearest to the cut, or −1
     std::vector<uint8_t> missing_left;
-    std::vector<double> totals;         // (nodes, k)
+    std::vector<double> totals;  // (nodes, k)
     std::vector<double> weight;
     std::vector<int64_t> count;
 };
@@ -83,15 +83,15 @@ struct Places {
 };
 
 class LocalSearch {
-   public:
+public:
     // `coarse` has the same rows in at most 256 ranks, for the steps of a move; `by_row` (m, n)
     // holds the ranks of `rows` row by row.
     LocalSearch(const Rows& rows, const Rows& coarse, const uint16_t* by_row,
                 const SearchSettings& settings);
 
-    void grow();                    // the greedy tree: what CART would give
+    void grow();  // the greedy tree: what CART would give
     void advance(int64_t n_moves);
-    void polish();                  // TAO over the whole best tree, every rank a cut
+    void polish();                         // TAO over the whole best tree, every rank a cut
     void aim(const Objective& objective);  // another loss from now on, from the best tree so far
     void adopt(const TreeArrays& found);   // go on from this tree, forgetting the own one
     double loss() const { return best_.loss; }
@@ -100,7 +100,7 @@ class LocalSearch {
     // widest gap stands for the test, the children changing sides if need be.
     TreeArrays tree(const Places* places = nullptr) const;
 
-   private:
+private:
     void measure(Tree& tree, int32_t leaf);
     void refresh(Tree& tree, int32_t node);
     void refresh_depth(Tree& tree, int32_t node, int32_t depth);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "search/local_search.hpp"
 #include "common/threads.hpp"
+#include "search/local_search.hpp"
 
 namespace dm::search {
 
@@ -17,10 +17,16 @@ constexpr int64_t kGroups = 4;
 constexpr int64_t kDeepest = 256;
 
 class BaggedTree {
-   public:
+public:
     BaggedTree(const Rows& rows, int64_t least, int64_t n_tried, uint64_t seed)
-        : sampled_(rows), w_(rows.m, 0.0), random_(seed), search_(sampled_), least_(least),
-          n_tried_(n_tried), features_(rows.n), mean_(rows.k) {
+        : sampled_(rows),
+          w_(rows.m, 0.0),
+          random_(seed),
+          search_(sampled_),
+          least_(least),
+          n_tried_(n_tried),
+          features_(rows.n),
+          mean_(rows.k) {
         for (int64_t i = 0; i < rows.m; ++i) {
             const int64_t row = random_.below(rows.m);
             w_[row] += rows.w[row];
@@ -35,7 +41,7 @@ class BaggedTree {
         visit(0, seen_.size(), 0, unseen_.size(), kDeepest, sum, count);
     }
 
-   private:
+private:
     // Seen rows first..last grow the subtree, unseen rows from..to are sent down it.
     void visit(int64_t first, int64_t last, int64_t from, int64_t to, int64_t levels, double* sum,
                int32_t* count) {
@@ -53,8 +59,8 @@ class BaggedTree {
         const auto part = [&](std::vector<int32_t>& ids, int64_t begin, int64_t end) {
             const uint16_t* column = sampled_.rank + int64_t{best.feature} * sampled_.m;
             // Cuts of coarse ranks are told in fine ones; the runs of both agree.
-            const auto middle = std::stable_partition(
-                ids.begin() + begin, ids.begin() + end, [&](int32_t row) {
+            const auto middle =
+                std::stable_partition(ids.begin() + begin, ids.begin() + end, [&](int32_t row) {
                     const uint16_t rank = column[row];
                     if (rank == kMissing) return best.missing_left;
                     return (sampled_.upper ? sampled_.upper[int64_t{best.feature} * 256 + rank]
@@ -74,7 +80,8 @@ class BaggedTree {
                            [&](int32_t row) { return sampled_.label[row] == label; });
     }
 
-    void answer(int64_t first, int64_t last, int64_t from, int64_t to, double* sum, int32_t* count) {
+    void answer(int64_t first, int64_t last, int64_t from, int64_t to, double* sum,
+                int32_t* count) {
         const int32_t k = sampled_.k;
         std::fill(mean_.begin(), mean_.end(), 0.0);
         double weight = 0.0;

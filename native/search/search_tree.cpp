@@ -34,7 +34,11 @@ int64_t Random::below(int64_t n) { return static_cast<int64_t>(unit() * static_c
 
 LocalSearch::LocalSearch(const Rows& rows, const Rows& coarse, const uint16_t* by_row,
                          const SearchSettings& settings)
-    : rows_(rows), by_row_(by_row), settings_(settings), random_(settings.seed), fine_(rows),
+    : rows_(rows),
+      by_row_(by_row),
+      settings_(settings),
+      random_(settings.seed),
+      fine_(rows),
       coarse_(coarse) {
     settings_.max_leaves = std::max<int64_t>(1, std::min(settings.max_leaves, rows.m));
     settings_.least = std::max<int64_t>(1, settings.least);
@@ -85,7 +89,7 @@ void LocalSearch::measure(Tree& tree, int32_t leaf) {
     node.known = Node::Known::no;
     const double weight = node.about.weight;
     if (!rows_.classify()) {
-        for (int32_t c = 0; c < k; ++c) 
+        for (int32_t c = 0; c < k; ++c)
             cost[c] = weight > 0.0 ? totals[c] / (weight + objective.ridge) : 0.0;
         return;
     }
@@ -169,7 +173,8 @@ void LocalSearch::lift(Tree& tree, int32_t at, bool left) {
     release(tree, lost);
     for (const int32_t place : {kept, lost}) tree.free.push_back(place);
     const Node child = tree.nodes[kept];
-    for (const int32_t place : {kept, lost}) tree.nodes[place] = Node{}, tree.nodes[place].parent = -2;
+    for (const int32_t place : {kept, lost})
+        tree.nodes[place] = Node{}, tree.nodes[place].parent = -2;
     --tree.n_leaves;
     node.left = child.left, node.right = child.right, node.test = child.test;
     if (!node.is_leaf()) tree.nodes[node.left].parent = tree.nodes[node.right].parent = at;
@@ -235,8 +240,8 @@ void LocalSearch::widest_gap(const Node& node, const Places& places, Split& test
         const bool across = high[1] < low[0];
         if (high[0] >= low[1] && !across) continue;
         const int32_t below = across ? high[1] : high[0], above = across ? low[0] : low[1];
-        const double gap = places.least[places.start[f] + above] -
-                           places.largest[places.start[f] + below];
+        const double gap =
+            places.least[places.start[f] + above] - places.largest[places.start[f] + below];
         if (gap > widest) {
             widest = gap, swapped = across;
             test.feature = f, test.cut = below;

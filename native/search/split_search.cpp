@@ -34,8 +34,8 @@ void SplitSearch::enter(const int32_t* ids, int64_t count, const double* lean) {
     ids_ = ids, count_ = count, lean_ = lean;
     const size_t size = static_cast<size_t>(count);
     if (rank_.size() < size)
-        rank_.resize(size), sorted_.resize(size), order_.resize(size), spare_.resize(size), w_.resize(size),
-            loss_.resize(size), most_right_.resize(size);
+        rank_.resize(size), sorted_.resize(size), order_.resize(size), spare_.resize(size),
+            w_.resize(size), loss_.resize(size), most_right_.resize(size);
     if (lean) return;  // the walk over preferences reads nothing else
     for (int64_t i = 0; i < count; ++i) w_[i] = rows_.w[ids[i]];
     if (rows_.classify()) {
@@ -69,9 +69,8 @@ int64_t SplitSearch::order(int32_t feature) {
         }
     };
     if (n_ranks <= count_ + 64) {
-        pass(nullptr, order_.data(), n_ranks + 1, [&](int64_t i) {
-            return rank_[i] == kMissing ? n_ranks : int64_t{rank_[i]};
-        });
+        pass(nullptr, order_.data(), n_ranks + 1,
+             [&](int64_t i) { return rank_[i] == kMissing ? n_ranks : int64_t{rank_[i]}; });
     } else if (count_ <= 48) {
         for (int64_t i = 0; i < count_; ++i) {
             int64_t at = i;
@@ -300,7 +299,8 @@ void SplitSearch::purest_of_bins(int32_t feature, int64_t least, Split& best) {
             double loss;
             if (!classify) {
                 double left = 0.0, right = 0.0;
-                for (int32_t c = 0; c < k; ++c) left += left_[c] * left_[c], right += right_[c] * right_[c];
+                for (int32_t c = 0; c < k; ++c)
+                    left += left_[c] * left_[c], right += right_[c] * right_[c];
                 loss = squares - left / (left_[k] + objective_.ridge) -
                        right / (right_[k] + objective_.ridge);
             } else {
@@ -320,7 +320,8 @@ void SplitSearch::preferred(int32_t feature, int64_t least, Split& best) {
     double missing_lean = 0.0;
     const auto offer = [&](double sum, int64_t left, int64_t rank) {
         const auto consider = [&](double loss, int64_t n_left, bool missing_left) {
-            if (n_left < least || count_ - n_left < least || n_left == 0 || n_left == count_) return;
+            if (n_left < least || count_ - n_left < least || n_left == 0 || n_left == count_)
+                return;
             if (loss < best.loss) best = {loss, feature, cut_of(feature, rank), missing_left};
         };
         consider(sum, left, false);

@@ -31,15 +31,15 @@ struct Objective {
 // Training rows; all pointers are borrowed.
 struct Rows {
     int64_t m = 0;
-    int32_t n = 0;                  // features
-    int32_t k = 0;                  // classes, or outputs
-    const uint16_t* rank = nullptr; // (n, m)
+    int32_t n = 0;                     // features
+    int32_t k = 0;                     // classes, or outputs
+    const uint16_t* rank = nullptr;    // (n, m)
     const int32_t* n_ranks = nullptr;  // (n,)
-    const int32_t* label = nullptr; // (m,) or null: regression
-    const double* y = nullptr;      // (m, k) or null: classification
-    const double* w = nullptr;      // (m,) positive
-    const int32_t* upper = nullptr; // (n, 256) where ranks stand for runs of finer ones: the
-                                    // largest of each run; null where they are the finest
+    const int32_t* label = nullptr;    // (m,) or null: regression
+    const double* y = nullptr;         // (m, k) or null: classification
+    const double* w = nullptr;         // (m,) positive
+    const int32_t* upper = nullptr;    // (n, 256) where ranks stand for runs of finer ones: the
+                                       // largest of each run; null where they are the finest
 
     bool classify() const { return label != nullptr; }
 };
@@ -66,7 +66,7 @@ double leaf_loss(const Objective& objective, bool classify, int32_t k, const dou
 
 // Holds the room that searches need; one for each thread.
 class SplitSearch {
-   public:
+public:
     explicit SplitSearch(const Rows& rows) : rows_(rows) {}
 
     // The rows at a node, from now on; `lean` (count,) may be null.
@@ -76,9 +76,10 @@ class SplitSearch {
     void purest(const Objective& objective, int32_t feature, int64_t least, Split& best);
     void preferred(int32_t feature, int64_t least, Split& best);
 
-   private:
+private:
     int32_t cut_of(int32_t feature, int64_t rank) const {
-        return rows_.upper ? rows_.upper[int64_t{feature} * 256 + rank] : static_cast<int32_t>(rank);
+        return rows_.upper ? rows_.upper[int64_t{feature} * 256 + rank]
+                           : static_cast<int32_t>(rank);
     }
     void purest_of_bins(int32_t feature, int64_t least, Split& best);
     void purest_number(int32_t feature, int64_t least, Split& best);

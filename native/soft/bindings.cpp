@@ -38,22 +38,28 @@ bool has_shape(const A& array, int64_t rows, int64_t columns) {
 
 template <typename T>
 Call<T> call_of(const Plan& plan, const std::string& target, const Strided<const T>& z,
-                        const In<T, 1>& t, const In<T, 1>& slope, const In<T, 2>& V, double skip,
-                        int64_t n_threads) {
+                const In<T, 1>& t, const In<T, 1>& slope, const In<T, 2>& V, double skip,
+                int64_t n_threads) {
     const size_t n_tests = static_cast<size_t>(plan.n_tests());
     require(static_cast<int64_t>(z.shape(1)) == plan.n_columns, "z has the wrong width");
     require(t.shape(0) == n_tests && slope.shape(0) == n_tests, "t and slope must be (J,)");
     require(has_shape(V, plan.n_leaves(), plan.width()), "V has the wrong shape");
     require(skip >= 0 && skip < 1, "skip must be from 0 to below 1");
-    return {kernels_of(target), z.data(),     z.stride(0),
-            z.stride(1),        t.data(),     slope.data(),
-            V.data(),           static_cast<int64_t>(z.shape(0)),
-            static_cast<T>(skip), n_threads};
+    return {kernels_of(target),
+            z.data(),
+            z.stride(0),
+            z.stride(1),
+            t.data(),
+            slope.data(),
+            V.data(),
+            static_cast<int64_t>(z.shape(0)),
+            static_cast<T>(skip),
+            n_threads};
 }
 
 template <typename T>
 void py_forward(const Plan& plan, const std::string& target, Strided<const T> z, In<T, 1> t,
-             In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, Out<T, 2> out) {
+                In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, Out<T, 2> out) {
     const auto call = call_of<T>(plan, target, z, t, slope, V, skip, n_threads);
     require(has_shape(out, call.m, plan.n_outputs), "out has the wrong shape");
     nb::gil_scoped_release release;
@@ -62,8 +68,8 @@ void py_forward(const Plan& plan, const std::string& target, Strided<const T> z,
 
 template <typename T>
 void py_backward(const Plan& plan, const std::string& target, Strided<const T> z, In<T, 1> t,
-              In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, In<T, 2> G,
-              Out<T, 1> dt, Out<T, 1> dslope, Out<T, 2> dV, std::optional<Strided<T>> dz) {
+                 In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, In<T, 2> G,
+                 Out<T, 1> dt, Out<T, 1> dslope, Out<T, 2> dV, std::optional<Strided<T>> dz) {
     const auto call = call_of<T>(plan, target, z, t, slope, V, skip, n_threads);
     require(has_shape(G, call.m, plan.n_outputs), "the gradient has the wrong shape");
     require(dt.shape(0) == t.shape(0) && dslope.shape(0) == t.shape(0) &&
@@ -72,8 +78,8 @@ void py_backward(const Plan& plan, const std::string& target, Strided<const T> z
             "an output has the wrong shape");
     nb::gil_scoped_release release;
     backward<T>(plan, call, G.data(),
-                         {dt.data(), dslope.data(), dV.data(), dz ? dz->data() : nullptr,
-                          dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
+                {dt.data(), dslope.data(), dV.data(), dz ? dz->data() : nullptr,
+                 dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
 }
 
 void exp32(const std::string& target, In<float, 1> x, Out<float, 1> out) {
@@ -106,13 +112,13 @@ void make_plan(Plan* self, In<int32_t, 2> children, In<int64_t, 1> test_start,
     const size_t n_trees = test_start.shape(0) - 1, n_tests = children.shape(0);
     require(children.shape(1) == 2 && test_start(n_trees) == static_cast<int64_t>(n_tests),
             "children must be (J, 2), test_start must end at J");
-    require(selection.shape(0) == n_tests && missing.shape(0) == n_tests &&
-                feeds.shape(0) == n_trees,
-            "selection and missing must be (J,), feeds (T,)");
+    require(
+        selection.shape(0) == n_tests && missing.shape(0) == n_tests && feeds.shape(0) == n_trees,
+        "selection and missing must be (J,), feeds (T,)");
     require(n_columns >= 0 && n_columns < (int64_t{1} << 31) && n_outputs >= 0,
             "n_columns and n_outputs are sizes");
     new (self) Plan(children.data(), test_start.data(), static_cast<int64_t>(n_trees),
-                            selection.data(), missing.data(), feeds.data(), n_columns, n_outputs);
+                    selection.data(), missing.data(), feeds.data(), n_columns, n_outputs);
 }
 
 }  // namespace
@@ -127,10 +133,12 @@ void bind(nb::module_& m) {
         .def_ro("n_columns", &Plan::n_columns)
         .def("forward32", &py_forward<float>)
         .def("forward64", &py_forward<double>)
-        .def("backward32", &py_backward<float>, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
-        .def("backward64", &py_backward<double>, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+        .def("backward32", &py_backward<float>, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg().none())
+        .def("backward64", &py_backward<double>, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg().none());
     m.def("soft_exp32", &exp32);
     m.def("soft_exp64", &exp64);
     m.def("soft_gates32", &gates32);

@@ -22,7 +22,8 @@ namespace {
 #include "soft/class_product.hpp"
 
 // log of positive normal numbers, to 2e-7 or as many units: 2 atanh((x - 1) / (x + 1)) of x
-// between the roots of 1/2 and 2, and the exponent's share. For the loss that is shown, no gradient.
+// between the roots of 1/2 and 2, and the exponent's share. For the loss that is shown, no
+// gradient.
 inline Vec<float> log(Vec<float> x) {
     typedef Lanes<float>::word Word;
     constexpr uint32_t root = 0x3f3504f3;  // of 1/2
@@ -38,18 +39,18 @@ inline Vec<float> log(Vec<float> x) {
 
 // Where everything of a step lies in its scratch.
 struct Scratch {
-    float* x;         // (n_tiles, n_features + 1, kClassTile), the last of them ones
-    float* x_rows;    // (n_tiles, kClassTile, wide_features)
-    float* target;    // (n_tiles, n_classes, kClassTile)
-    float* S;         // (n_leaves, wide_classes) softmax(V)
-    float* dS;        // (n_leaves, wide_classes)
-    float* dW;        // (n_tests, wide_features)
-    float* dt;        // (n_tests, kClassLine) sums by lane
-    float* gates;     // (n_tests, kClassTile): q, then gates, then dq
-    float* P;         // (n_tests + n_leaves, kClassTile)
-    float* E;         // (n_tests + n_leaves, kClassTile)
-    float* G;         // (n_classes, kClassTile), the answers before
-    float* G_rows;    // (kClassTile, wide_classes)
+    float* x;       // (n_tiles, n_features + 1, kClassTile), the last of them ones
+    float* x_rows;  // (n_tiles, kClassTile, wide_features)
+    float* target;  // (n_tiles, n_classes, kClassTile)
+    float* S;       // (n_leaves, wide_classes) softmax(V)
+    float* dS;      // (n_leaves, wide_classes)
+    float* dW;      // (n_tests, wide_features)
+    float* dt;      // (n_tests, kClassLine) sums by lane
+    float* gates;   // (n_tests, kClassTile): q, then gates, then dq
+    float* P;       // (n_tests + n_leaves, kClassTile)
+    float* E;       // (n_tests + n_leaves, kClassTile)
+    float* G;       // (n_classes, kClassTile), the answers before
+    float* G_rows;  // (kClassTile, wide_classes)
     int64_t size;
 
     Scratch(const ClassSizes& a, float* memory) {

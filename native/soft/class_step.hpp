@@ -56,7 +56,7 @@ struct ClassStep {
 struct ClassUpdate {
     ClassSizes sizes;
     float* parameters;  // W, then V
-    const float *gradient;
+    const float* gradient;
     float *first, *second;                  // Adam's memory
     const float *rate, *decay, *threshold;  // (n_trees,) of this step
     const uint8_t* is_unit;                 // (n_trees,) whether weights of a test have length 1
@@ -66,7 +66,7 @@ struct ClassUpdate {
 struct ClassKernels {
     const char* name;
     int64_t (*scratch)(const ClassSizes& sizes);  // floats that a step needs
-    double (*gradient)(const ClassStep& step);  // returns the sum of all rows' and trees' losses
+    double (*gradient)(const ClassStep& step);    // returns the sum of all rows' and trees' losses
     void (*update)(const ClassUpdate& update);
 };
 

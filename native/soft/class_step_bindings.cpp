@@ -7,9 +7,9 @@
 
 #include "common/arrays.hpp"
 #include "common/buffer.hpp"
-#include "soft/class_step.hpp"
 #include "common/require.hpp"
 #include "common/targets.hpp"
+#include "soft/class_step.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -36,8 +36,7 @@ class ClassTrees {
 public:
     ClassTrees(const std::string& target, int64_t n_trees, int64_t depth, int64_t n_features,
                int64_t n_classes)
-        : kernels_(find_class_kernels(target)),
-          sizes_{n_trees, depth, n_features, n_classes, 0} {
+        : kernels_(find_class_kernels(target)), sizes_{n_trees, depth, n_features, n_classes, 0} {
         require(kernels_ != nullptr, "this processor has no such target");
         require(n_trees >= 1 && n_features >= 1 && n_classes >= 1, "a size is below 1");
         require(depth >= 1 && depth <= 20, "depth must be from 1 to 20");
@@ -78,9 +77,8 @@ public:
     }
 
     void update(In<float, 1> gradient, Out<float, 1> parameters, Out<float, 1> first,
-                Out<float, 1> second, In<float, 1> rate, In<float, 1> decay,
-                In<float, 1> threshold, In<uint8_t, 1> is_unit, float keep_first,
-                float keep_second) {
+                Out<float, 1> second, In<float, 1> rate, In<float, 1> decay, In<float, 1> threshold,
+                In<uint8_t, 1> is_unit, float keep_first, float keep_second) {
         const int64_t n = n_parameters(), R = sizes_.n_trees;
         require(size(gradient, 0) == n && size(parameters, 0) == n && size(first, 0) == n &&
                     size(second, 0) == n,
@@ -89,17 +87,15 @@ public:
                     size(is_unit, 0) == R,
                 "rate, decay, threshold and is_unit must be (R,)");
         const ClassUpdate update{sizes_,       parameters.data(), gradient.data(),
-                                     first.data(), second.data(),     rate.data(),
-                                     decay.data(), threshold.data(),  is_unit.data(),
-                                     keep_first,   keep_second};
+                                 first.data(), second.data(),     rate.data(),
+                                 decay.data(), threshold.data(),  is_unit.data(),
+                                 keep_first,   keep_second};
         nb::gil_scoped_release release;
         kernels_->update(update);
     }
 
 private:
-    int64_t in_tests() const {
-        return sizes_.n_trees * sizes_.n_tests() * (sizes_.n_features + 1);
-    }
+    int64_t in_tests() const { return sizes_.n_trees * sizes_.n_tests() * (sizes_.n_features + 1); }
     int64_t n_parameters() const {
         return in_tests() + sizes_.n_trees * sizes_.n_leaves() * sizes_.n_classes;
     }

@@ -22,12 +22,12 @@ static_assert(kStrip * 64 <= kStripBytes, "a strip fits its place in the scratch
 template <typename T>
 struct Scratch {
     typedef Vec<T> Strip[kStrip];
-    Strip* slots;       // (2 n_tests + 1,) P on the way down, U on the way up
-    Strip* gates;       // (n_tests, 2) left and right
-    Vec<T>*dq, *dq_z;   // (n_tests,) sums by lane
-    Vec<T>* dvalues;    // (2 n_tests + 1, width) sums by lane, if has_lane_sums
-    int32_t* ends;      // slots where descents end
-    uint8_t* visited;   // (2 n_tests + 1,) slots whose children have weights
+    Strip* slots;      // (2 n_tests + 1,) P on the way down, U on the way up
+    Strip* gates;      // (n_tests, 2) left and right
+    Vec<T>*dq, *dq_z;  // (n_tests,) sums by lane
+    Vec<T>* dvalues;   // (2 n_tests + 1, width) sums by lane, if has_lane_sums
+    int32_t* ends;     // slots where descents end
+    uint8_t* visited;  // (2 n_tests + 1,) slots whose children have weights
 
     Scratch(void* memory, int64_t n_tests, int64_t width) {
         char* at = static_cast<char*>(memory);
@@ -41,7 +41,8 @@ struct Scratch {
         gates = reinterpret_cast<Strip*>(take(2 * n_tests * strip));
         dq = reinterpret_cast<Vec<T>*>(take(n_tests * vec));
         dq_z = reinterpret_cast<Vec<T>*>(take(n_tests * vec));
-        dvalues = reinterpret_cast<Vec<T>*>(take((has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * vec));
+        dvalues = reinterpret_cast<Vec<T>*>(
+            take((has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * vec));
         ends = reinterpret_cast<int32_t*>(take((2 * n_tests + 2) * 4));
         visited = reinterpret_cast<uint8_t*>(take(2 * n_tests + 1));
     }
@@ -126,8 +127,8 @@ int64_t descend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, T skip,
     for (int64_t j = 0; j < n_tests; ++j) {
         if (Cut && !own.visited[j]) continue;
         Vec<T> left[kStrip], right[kStrip];
-        test_gates<T>(tree, j, is_wild(tree, rows, j), rows.z + tree.column[j] * kTile + row,
-                      left, right);
+        test_gates<T>(tree, j, is_wild(tree, rows, j), rows.z + tree.column[j] * kTile + row, left,
+                      right);
         if (Keep)
             for (int v = 0; v < kStrip; ++v) {
                 own.gates[2 * j][v] = left[v];
@@ -217,8 +218,10 @@ void turn(const Tree<T>& tree, const Rows<T>& rows, int64_t row, int64_t n_ends,
                 sum += P[v] * g;
                 E[v] += g * value[c];
             }
-            if (by_lane) own.dvalues[at + c] += sum;
-            else dvalue[c] += sum_lanes<T>(sum);
+            if (by_lane)
+                own.dvalues[at + c] += sum;
+            else
+                dvalue[c] += sum_lanes<T>(sum);
         }
         for (int v = 0; v < kStrip; ++v) own.slots[slot][v] = P[v] * E[v];
     }
@@ -301,8 +304,8 @@ void forward_tree(const Tree<T>& tree, const Rows<T>& rows, T skip, void* scratc
 }
 
 template <typename T>
-void backward_tree(const Tree<T>& tree, const Rows<T>& rows, T skip,
-                   const Sums<T>& sums, void* scratch) {
+void backward_tree(const Tree<T>& tree, const Rows<T>& rows, T skip, const Sums<T>& sums,
+                   void* scratch) {
     const Scratch<T> own(scratch, tree.n_tests, tree.width);
     skip > 0 ? backward<T, true>(tree, rows, skip, sums, own)
              : backward<T, false>(tree, rows, skip, sums, own);
@@ -344,9 +347,9 @@ void gates_all(const T* q, int64_t n, T* left, T* right) {
 }  // namespace
 
 extern const Kernels kernels = {
-    DM_NAME(DM_TARGET),    forward_tree<float>, forward_tree<double>, backward_tree<float>,
-    backward_tree<double>, exp_all<float>,      exp_all<double>,      gates_all<float>,
-    gates_all<double>,
+    DM_NAME(DM_TARGET),   forward_tree<float>,   forward_tree<double>,
+    backward_tree<float>, backward_tree<double>, exp_all<float>,
+    exp_all<double>,      gates_all<float>,      gates_all<double>,
 };
 
 }  // namespace dm::soft::DM_TARGET

@@ -16,7 +16,7 @@
 
 namespace dm::soft {
 
-constexpr int64_t kTile = 256;      // rows laid out together, one column after another
+constexpr int64_t kTile = 256;        // rows laid out together, one column after another
 constexpr int64_t kStripBytes = 256;  // one node's weights of the rows that descend together
 constexpr int64_t kVectorBytes = 64;  // the widest vector of any target
 
@@ -62,16 +62,16 @@ inline constexpr bool has_lane_sums(int64_t n_tests, int64_t width) {
 
 // Scratch for trees of up to n_tests tests, aligned to 64 bytes, zeroed by no one.
 inline constexpr int64_t scratch_bytes(int64_t n_tests, int64_t width) {
-    return (4 * n_tests + 1) * kStripBytes       // slots, and both gates of each test
-           + (2 * n_tests) * kVectorBytes        // sums by lane
-           + (has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * kVectorBytes
-           + (2 * n_tests + 2) * 4 + 2 * n_tests + 1 + 7 * 64;  // slots where descents end, and visited
+    return (4 * n_tests + 1) * kStripBytes  // slots, and both gates of each test
+           + (2 * n_tests) * kVectorBytes   // sums by lane
+           + (has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * kVectorBytes +
+           (2 * n_tests + 2) * 4 + 2 * n_tests + 1 +
+           7 * 64;  // slots where descents end, and visited
 }
 
 struct Kernels {
     const char* name;
-    void (*forward32)(const Tree<float>& tree, const Rows<float>& rows, float skip,
-                      void* scratch);
+    void (*forward32)(const Tree<float>& tree, const Rows<float>& rows, float skip, void* scratch);
     void (*forward64)(const Tree<double>& tree, const Rows<double>& rows, double skip,
                       void* scratch);
     void (*backward32)(const Tree<float>& tree, const Rows<float>& rows, float skip,

@@ -9,15 +9,15 @@
 #endif
 
 #include "common/require.hpp"
-#include "soft/workspace.hpp"
 #include "common/targets.hpp"
 #include "common/threads.hpp"
+#include "soft/workspace.hpp"
 
 namespace dm::soft {
 namespace {
 
-constexpr int64_t kBlockRowsLeast = 128;           // rows summed by themselves, at least
-constexpr int64_t kBlocksMost = 32;                // sums kept apart until the end, at most
+constexpr int64_t kBlockRowsLeast = 128;             // rows summed by themselves, at least
+constexpr int64_t kBlocksMost = 32;                  // sums kept apart until the end, at most
 constexpr int64_t kPartialBytes = int64_t{1} << 28;  // and their memory
 constexpr int64_t kWorkForThread = 1 << 16;  // rows times tests that outweigh starting a thread
 
@@ -73,22 +73,20 @@ struct Prepared {
     }
 };
 
-inline void forward_tree(const Kernels& k, const Tree<float>& tree,
-                         const Rows<float>& rows, float skip, void* scratch) {
+inline void forward_tree(const Kernels& k, const Tree<float>& tree, const Rows<float>& rows,
+                         float skip, void* scratch) {
     k.forward32(tree, rows, skip, scratch);
 }
-inline void forward_tree(const Kernels& k, const Tree<double>& tree,
-                         const Rows<double>& rows, double skip, void* scratch) {
+inline void forward_tree(const Kernels& k, const Tree<double>& tree, const Rows<double>& rows,
+                         double skip, void* scratch) {
     k.forward64(tree, rows, skip, scratch);
 }
-inline void backward_tree(const Kernels& k, const Tree<float>& tree,
-                          const Rows<float>& rows, float skip, const Sums<float>& sums,
-                          void* scratch) {
+inline void backward_tree(const Kernels& k, const Tree<float>& tree, const Rows<float>& rows,
+                          float skip, const Sums<float>& sums, void* scratch) {
     k.backward32(tree, rows, skip, sums, scratch);
 }
-inline void backward_tree(const Kernels& k, const Tree<double>& tree,
-                          const Rows<double>& rows, double skip, const Sums<double>& sums,
-                          void* scratch) {
+inline void backward_tree(const Kernels& k, const Tree<double>& tree, const Rows<double>& rows,
+                          double skip, const Sums<double>& sums, void* scratch) {
     k.backward64(tree, rows, skip, sums, scratch);
 }
 
@@ -124,8 +122,7 @@ void forward(const Plan& plan, const Call<T>& call, T* out) {
 }
 
 template <typename T>
-void backward(const Plan& plan, const Call<T>& call, const T* G,
-                   const Gradients<T>& gradients) {
+void backward(const Plan& plan, const Call<T>& call, const T* G, const Gradients<T>& gradients) {
     const Prepared<T> prepared(plan, call);
     const int64_t k = plan.n_outputs, w = plan.width(), J = plan.n_tests();
     const bool cut = call.skip > 0;
@@ -202,8 +199,11 @@ void backward(const Plan& plan, const Call<T>& call, const T* G,
                 own += total(at + (n + 1 + j) * w + c) / plan.n_below[first + j];
                 for (int side = 0; side < 2; ++side) {
                     const int64_t child = plan.children[2 * (first + j) + side];
-                    if (child < n) share_of[child * w + c] = own;
-                    else dV[(child - n) * w + c] = static_cast<T>(total(at + (child - n) * w + c) + own);
+                    if (child < n)
+                        share_of[child * w + c] = own;
+                    else
+                        dV[(child - n) * w + c] =
+                            static_cast<T>(total(at + (child - n) * w + c) + own);
                 }
             }
     }
@@ -212,9 +212,9 @@ void backward(const Plan& plan, const Call<T>& call, const T* G,
 template void forward<float>(const Plan&, const Call<float>&, float*);
 template void forward<double>(const Plan&, const Call<double>&, double*);
 template void backward<float>(const Plan&, const Call<float>&, const float*,
-                                   const Gradients<float>&);
+                              const Gradients<float>&);
 template void backward<double>(const Plan&, const Call<double>&, const double*,
-                                    const Gradients<double>&);
+                               const Gradients<double>&);
 
 const Kernels* find_kernels(const std::string& name) {
     return common::find_kernels<Kernels>(DM_OF_EVERY_TARGET(kernels), name);

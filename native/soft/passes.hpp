@@ -12,7 +12,7 @@ namespace dm::soft {
 template <typename T>
 struct Call {
     const Kernels* kernels;
-    const T* z;      // (m, n_columns), in any strides
+    const T* z;  // (m, n_columns), in any strides
     int64_t z_row, z_column;
     const T* t;      // (J,)
     const T* slope;  // (J,)
@@ -37,7 +37,7 @@ void forward(const Plan& plan, const Call<T>& call, T* out);  // (m, n_outputs)
 
 template <typename T>
 void backward(const Plan& plan, const Call<T>& call, const T* G,  // (m, n_outputs)
-                   const Gradients<T>& gradients);
+              const Gradients<T>& gradients);
 
 // By name, or the fastest for "" and "auto"; null where there is none of that name.
 const Kernels* find_kernels(const std::string& name);

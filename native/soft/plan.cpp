@@ -13,15 +13,19 @@ constexpr int64_t kColumnsLaidOut = 512;  // of a tile, unless one tree reads mo
 }  // namespace
 
 Plan::Plan(const int32_t* given, const int64_t* starts, int64_t n, const int32_t* selection,
-                   const int8_t* answers, const int32_t* outputs, int64_t columns, int64_t k)
-    : n_columns(columns), n_outputs(k), narrow(n > 0 && outputs[0] >= 0),
-      test_start(starts, starts + n + 1), feeds(outputs, outputs + n), most_tests(0),
+           const int8_t* answers, const int32_t* outputs, int64_t columns, int64_t k)
+    : n_columns(columns),
+      n_outputs(k),
+      narrow(n > 0 && outputs[0] >= 0),
+      test_start(starts, starts + n + 1),
+      feeds(outputs, outputs + n),
+      most_tests(0),
       most_used(0) {
     common::require(starts[0] == 0, "test_start does not begin at 0");
     for (int64_t i = 0; i < n; ++i) {
         common::require(starts[i] <= starts[i + 1], "test_start decreases");
         common::require(narrow ? feeds[i] >= 0 && feeds[i] < k : feeds[i] == -1,
-                "feeds must name an output in every tree, or be -1 in every tree");
+                        "feeds must name an output in every tree, or be -1 in every tree");
         most_tests = std::max(most_tests, starts[i + 1] - starts[i]);
     }
     const int64_t J = n_tests();
@@ -29,7 +33,8 @@ Plan::Plan(const int32_t* given, const int64_t* starts, int64_t n, const int32_t
     missing.assign(answers, answers + J);
     for (int64_t j = 0; j < J; ++j) {
         common::require(missing[j] == 1 || missing[j] == -1, "missing must be -1 or +1");
-        common::require(selection[j] >= 0 && selection[j] < columns, "selection names no column of z");
+        common::require(selection[j] >= 0 && selection[j] < columns,
+                        "selection names no column of z");
     }
     make_groups(selection);
     children.resize(2 * J);
@@ -40,8 +45,9 @@ Plan::Plan(const int32_t* given, const int64_t* starts, int64_t n, const int32_t
         for (int64_t e = 2 * first; e < 2 * (first + size); ++e) {
             const int64_t c = given[e];
             const int64_t slot = c >= 0 ? c - first : size + ~c - leaf;
-            common::require(c >= 0 ? slot > e / 2 - first && slot < size : slot >= size && slot <= 2 * size,
-                    "children must come after their parent, in its own tree");
+            common::require(
+                c >= 0 ? slot > e / 2 - first && slot < size : slot >= size && slot <= 2 * size,
+                "children must come after their parent, in its own tree");
             common::require(!seen[slot], "a node is the child of two tests");
             seen[slot] = true;
             children[e] = static_cast<int32_t>(slot);

@@ -21,9 +21,9 @@ struct Plan {
     std::vector<int32_t> children;    // (J, 2) as slots of each tree
     std::vector<int32_t> column;      // (J,) place in `used` of the tree's group
     std::vector<Group> groups;
-    std::vector<int8_t> missing;      // (J,)
-    std::vector<int32_t> feeds;       // (T,)
-    std::vector<int32_t> n_below;     // (J,) leaves below each test
+    std::vector<int8_t> missing;    // (J,)
+    std::vector<int32_t> feeds;     // (T,)
+    std::vector<int32_t> n_below;   // (J,) leaves below each test
     int64_t most_tests, most_used;  // of a tree, of a group
 
     int64_t n_trees() const { return static_cast<int64_t>(test_start.size()) - 1; }
@@ -34,8 +34,8 @@ struct Plan {
     // children: (J, 2), a test or ~leaf, numbered over all trees, parents first. Throws
     // std::invalid_argument where that is not so.
     Plan(const int32_t* children, const int64_t* test_start, int64_t n_trees,
-             const int32_t* selection, const int8_t* missing, const int32_t* feeds,
-             int64_t n_columns, int64_t n_outputs);
+         const int32_t* selection, const int8_t* missing, const int32_t* feeds, int64_t n_columns,
+         int64_t n_outputs);
 
 private:
     void make_groups(const int32_t* selection);

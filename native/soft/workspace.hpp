@@ -46,8 +46,7 @@ struct Workspace {
           scratch(scratch_bytes(plan.most_tests, plan.width())) {}
 
     // Lay out a group's columns of rows row..row + n, n <= kTile.
-    Rows<T> lay(const Group& group, const Call<T>& call,
-                    int64_t row, int64_t n) {
+    Rows<T> lay(const Group& group, const Call<T>& call, int64_t row, int64_t n) {
         const std::vector<int32_t>& used = group.used;
         const int64_t n_used = static_cast<int64_t>(used.size());
         for (int64_t c = 0; c < n_used; ++c)
@@ -79,8 +78,8 @@ struct Workspace {
 
 // A group's gradients of z to where they belong.
 template <typename T>
-void add_dz(const Rows<T>& rows, const std::vector<int32_t>& used,
-            const Gradients<T>& gradients, T* dz) {
+void add_dz(const Rows<T>& rows, const std::vector<int32_t>& used, const Gradients<T>& gradients,
+            T* dz) {
     const int64_t n_used = static_cast<int64_t>(used.size());
     if (gradients.dz_row == 1) {
         for (int64_t c = 0; c < n_used; ++c) {
@@ -93,8 +92,7 @@ void add_dz(const Rows<T>& rows, const std::vector<int32_t>& used,
     for (int64_t c = 0; c < n_used; c += kColumnsAtOnce)
         for (int64_t r = 0; r < rows.n; ++r)
             for (int64_t i = c; i < std::min(c + kColumnsAtOnce, n_used); ++i)
-                dz[r * gradients.dz_row + used[i] * gradients.dz_column] +=
-                    rows.dz[i * kTile + r];
+                dz[r * gradients.dz_row + used[i] * gradients.dz_column] += rows.dz[i * kTile + r];
 }
 
 }  // namespace dm::soft

@@ -47,7 +47,8 @@ int64_t trees_of(const In<int32_t, 2>& children, const In<int64_t, 1>& test_star
 }
 
 nb::tuple py_check(In<int32_t, 2> children, In<int64_t, 1> test_start, Out<int32_t, 1> depth,
-                Out<int32_t, 1> first_leaf, Out<int32_t, 1> n_leaves, Out<int32_t, 1> leaf_depth) {
+                   Out<int32_t, 1> first_leaf, Out<int32_t, 1> n_leaves,
+                   Out<int32_t, 1> leaf_depth) {
     const int64_t n_trees = trees_of(children, test_start);
     const size_t n_tests = children.shape(0);
     require(test_start(0) == 0, "test_start does not begin at 0");
@@ -59,14 +60,14 @@ nb::tuple py_check(In<int32_t, 2> children, In<int64_t, 1> test_start, Out<int32
     Breach found;
     {
         nb::gil_scoped_release release;
-        found = check(children.data(), test_start.data(), n_trees, depth.data(),
-                          first_leaf.data(), n_leaves.data(), leaf_depth.data());
+        found = check(children.data(), test_start.data(), n_trees, depth.data(), first_leaf.data(),
+                      n_leaves.data(), leaf_depth.data());
     }
     return nb::make_tuple(static_cast<int>(found.rule), found.test, found.side);
 }
 
 void py_templates(In<int32_t, 2> children, In<int64_t, 1> test_start, int64_t first, int64_t last,
-               In<int64_t, 1> indptr, Out<int32_t, 1> indices, Out<int8_t, 1> data) {
+                  In<int64_t, 1> indptr, Out<int32_t, 1> indices, Out<int8_t, 1> data) {
     const int64_t n_trees = trees_of(children, test_start);
     require(0 <= first && first <= last && last <= n_trees, "no such trees");
     const int64_t rows = test_start(last) - test_start(first) + last - first;
@@ -75,7 +76,7 @@ void py_templates(In<int32_t, 2> children, In<int64_t, 1> test_start, int64_t fi
     require(indices.shape(0) == nnz && data.shape(0) == nnz, "an output has the wrong length");
     nb::gil_scoped_release release;
     templates(children.data(), test_start.data(), first, last, indptr.data(), indices.data(),
-                  data.data());
+              data.data());
 }
 
 void py_template_product(In<int32_t, 2> children, In<int8_t, 2> h, Out<int32_t, 2> p) {
@@ -85,7 +86,7 @@ void py_template_product(In<int32_t, 2> children, In<int8_t, 2> h, Out<int32_t, 
             "shapes must be (J, 2), (m, J) and (m, J + 1)");
     nb::gil_scoped_release release;
     template_product(children.data(), static_cast<int64_t>(n_tests), h.data(),
-                         static_cast<int64_t>(h.shape(0)), p.data());
+                     static_cast<int64_t>(h.shape(0)), p.data());
 }
 
 }  // namespace

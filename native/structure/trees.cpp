@@ -69,7 +69,8 @@ Breach check(const int32_t* children, const int64_t* test_start, int64_t n_trees
                 const bool inside = child >= 0 ? number > j && number < end
                                                : number >= leaf_begin && number < leaf_end;
                 if (!inside) return {Rule::after_parent, j, side};
-                char& seen = child >= 0 ? test_seen[number - begin] : leaf_seen[number - leaf_begin];
+                char& seen =
+                    child >= 0 ? test_seen[number - begin] : leaf_seen[number - leaf_begin];
                 if (seen) return {Rule::one_parent, j, side};
                 seen = 1;
             }

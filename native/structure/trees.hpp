@@ -48,7 +48,7 @@ Breach check(const int32_t* children,    // (J, 2)
              int32_t* leaf_depth);
 
 // Depth of every test and the leaves below it, in two passes over parents-first tests.
-void measure(const int32_t* children,  // (J, 2)
+void measure(const int32_t* children,    // (J, 2)
              const int64_t* test_start,  // (T + 1,)
              int64_t n_trees,
              int32_t* depth,       // (J,)  out
@@ -57,8 +57,8 @@ void measure(const int32_t* children,  // (J, 2)
 
 // Depth of every leaf: how many tests its template asks for.
 void leaf_depths(const int32_t* children, const int64_t* test_start, int64_t n_trees,
-                 const int32_t* depth,    // (J,)
-                 int32_t* leaf_depth);    // (L,)  out
+                 const int32_t* depth,  // (J,)
+                 int32_t* leaf_depth);  // (L,)  out
 
 // Fill the ternary templates of trees [first, last) as CSR rows, columns ascending.
 // Rows and columns count from the first leaf and the first test of tree `first`.
@@ -70,8 +70,8 @@ void templates(const int32_t* children, const int64_t* test_start, int64_t first
 // B h of one tree, factored along its paths: each leaf's sum of +-h over its tests.
 void template_product(const int32_t* children,  // (J, 2), test and leaf numbers of this tree alone
                       int64_t n_tests,
-                      const int8_t* h,          // (m, J)
+                      const int8_t* h,  // (m, J)
                       int64_t n_rows,
-                      int32_t* p);              // (m, J + 1)  out
+                      int32_t* p);  // (m, J + 1)  out
 
 }  // namespace dm::structure

@@ -53,7 +53,8 @@ struct Random {
             for (size_t j = begin; j < children.size() / 2; ++j) {
                 selection.push_back(static_cast<int32_t>(random() % n_features));
                 const double threshold = random() % 5 ? normal(random) : std::round(normal(random));
-                t.push_back(single ? static_cast<double>(static_cast<float>(threshold)) : threshold);
+                t.push_back(single ? static_cast<double>(static_cast<float>(threshold))
+                                   : threshold);
                 missing.push_back(random() % 2 ? 1 : -1);
                 for (int32_t c = 0; c < n_features; ++c) {
                     if (shape.weights == Weights::some && random() % 3) continue;
@@ -201,11 +202,13 @@ void check(const Random& own, const std::vector<X>& rows, dm::engine::Dtype dtyp
 int main() {
     std::mt19937 random(1);
     const std::vector<int> full(9, 64), many(40, 64), mixed{64, 31, 16, 5, 64};
-    std::vector<Shape> shapes = {{{1}}, {{2, 1, 3}}, {mixed}, {full}, {{300, 20}}, {{2000, 700, 64}}};
+    std::vector<Shape> shapes = {{{1}},  {{2, 1, 3}}, {mixed},
+                                 {full}, {{300, 20}}, {{2000, 700, 64}}};
     shapes.push_back({many});  // more than 255 thresholds in a column: packs of two planes for it
     for (const Weights weights : {Weights::some, Weights::all})
         for (const bool has_rules : {false, true})
-            for (const int64_t n_features : {int64_t{7}, int64_t{37}})  // less and more than a register
+            for (const int64_t n_features :
+                 {int64_t{7}, int64_t{37}})  // less and more than a register
                 for (const std::vector<int>& sizes : {std::vector<int>{1}, {2, 1, 3}, {300, 20}})
                     shapes.push_back({sizes, n_features, weights, has_rules});
     Tally tally;
@@ -244,6 +247,7 @@ int main() {
         std::printf(" %s", kernels->name);
         can_pack |= kernels->packs != nullptr;
     }
-    std::printf(", %d plans oblique, %d of packs: %d wrong\n", tally.oblique, tally.packs, tally.wrong);
+    std::printf(", %d plans oblique, %d of packs: %d wrong\n", tally.oblique, tally.packs,
+                tally.wrong);
     return tally.wrong != 0 || tally.oblique == 0 || (can_pack && tally.packs == 0);
 }

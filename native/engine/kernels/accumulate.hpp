@@ -6,9 +6,13 @@
 namespace {
 
 template <typename T>
-inline T lesser(T a, T b) { return a < b || a != a ? a : b; }
+inline T lesser(T a, T b) {
+    return a < b || a != a ? a : b;
+}
 template <typename T>
-inline T greater(T a, T b) { return a > b || a != a ? a : b; }
+inline T greater(T a, T b) {
+    return a > b || a != a ? a : b;
+}
 
 template <typename Label, typename T>
 void add_plain(const Label* labels, int64_t n, const T* values, Aggregate aggregate, T* sum) {
@@ -42,7 +46,8 @@ struct Order {
 constexpr Order<4> kOrder4;
 constexpr Order<8> kOrder8;
 
-inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64_t n_labels, float* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64_t n_labels,
+                    float* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder4.row);
     __m512i plane[4];
@@ -66,7 +71,8 @@ inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64
     }
 }
 
-inline void add_few(const uint8_t* labels, int64_t n, const double* values, int64_t n_labels, double* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const double* values, int64_t n_labels,
+                    double* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m512i order = _mm512_load_si512(kOrder8.row);
     __m512i plane[8];
@@ -81,14 +87,17 @@ inline void add_few(const uint8_t* labels, int64_t n, const double* values, int6
         }
         for (int s = 0; s < 2; ++s)
             for (int i = 0; i < 2; ++i) {
-                half[4 * s + i] = _mm512_unpacklo_epi16(word[4 * s + 2 * i], word[4 * s + 2 * i + 1]);
+                half[4 * s + i] =
+                    _mm512_unpacklo_epi16(word[4 * s + 2 * i], word[4 * s + 2 * i + 1]);
                 half[4 * s + 2 + i] =
                     _mm512_unpackhi_epi16(word[4 * s + 2 * i], word[4 * s + 2 * i + 1]);
             }
         for (int i = 0; i < 4; ++i) {
             double* to = sum + r + 16 * i;
-            const __m512d low = _mm512_castsi512_pd(_mm512_unpacklo_epi32(half[2 * i], half[2 * i + 1]));
-            const __m512d high = _mm512_castsi512_pd(_mm512_unpackhi_epi32(half[2 * i], half[2 * i + 1]));
+            const __m512d low =
+                _mm512_castsi512_pd(_mm512_unpacklo_epi32(half[2 * i], half[2 * i + 1]));
+            const __m512d high =
+                _mm512_castsi512_pd(_mm512_unpackhi_epi32(half[2 * i], half[2 * i + 1]));
             _mm512_storeu_pd(to, _mm512_add_pd(_mm512_loadu_pd(to), low));
             _mm512_storeu_pd(to + 8, _mm512_add_pd(_mm512_loadu_pd(to + 8), high));
         }
@@ -107,10 +116,9 @@ inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64
     for (int64_t r = 0; r < n; r += 16) {
         const __m512i at =
             _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(labels + r)));
-        const __m512 value = _mm512_mask_blend_ps(
-            _mm512_test_epi32_mask(at, _mm512_set1_epi32(32)),
-            _mm512_permutex2var_ps(table[0], at, table[1]),
-            _mm512_permutex2var_ps(table[2], at, table[3]));
+        const __m512 value = _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(32)),
+                                                  _mm512_permutex2var_ps(table[0], at, table[1]),
+                                                  _mm512_permutex2var_ps(table[2], at, table[3]));
         _mm512_storeu_ps(sum + r, _mm512_add_ps(_mm512_loadu_ps(sum + r), value));
     }
 }
@@ -140,7 +148,8 @@ inline void add_few(const uint8_t* labels, int64_t n, const double* values, int6
 // As with 64-byte permutes, by four of 16 bytes and blends. It pays for floats only.
 constexpr int kSplits = kSplitsFloat;
 
-inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64_t n_labels, float* sum) {
+inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64_t n_labels,
+                    float* sum) {
     const uint8_t* planes = reinterpret_cast<const uint8_t*>(values);
     const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     auto part = [&](int plane, int quarter) {
@@ -169,8 +178,7 @@ inline void add_few(const uint8_t* labels, int64_t n, const float* values, int64
             _mm256_unpacklo_epi16(high01, high23), _mm256_unpackhi_epi16(high01, high23)};
         for (int i = 0; i < 4; ++i) {
             float* to = sum + r + 8 * i;
-            _mm256_storeu_ps(to,
-                             _mm256_add_ps(_mm256_loadu_ps(to), _mm256_castsi256_ps(value[i])));
+            _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_castsi256_ps(value[i])));
         }
     }
 }
@@ -216,7 +224,8 @@ void add_trees_plain(const uint8_t* labels, int64_t n, const T* const* values, T
     static_assert(kAddTrees == 4);
     for (int64_t i = 0; i < n; i += 8) {
         uint64_t at[4];
-        for (int tree = 0; tree < 4; ++tree) std::memcpy(at + tree, labels + tree * kBlockRows + i, 8);
+        for (int tree = 0; tree < 4; ++tree)
+            std::memcpy(at + tree, labels + tree * kBlockRows + i, 8);
         for (int r = 0; r < 8; ++r) {
             T total = sum[i + r];
             total += a[at[0] >> (8 * r) & 255];
@@ -234,7 +243,8 @@ void add_trees(const uint8_t* labels, int64_t n, const T* const* values, const i
 #ifdef DM_ADDS_FEW
     if constexpr (!kAddsPlain<T>) {
         for (int64_t tree = 0; tree < kAddTrees; ++tree)
-            add(labels + tree * kBlockRows, 1, n, values[tree], n_labels[tree], Aggregate::sum, sum);
+            add(labels + tree * kBlockRows, 1, n, values[tree], n_labels[tree], Aggregate::sum,
+                sum);
         return;
     }
 #endif

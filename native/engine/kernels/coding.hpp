@@ -249,8 +249,8 @@ int8_t member(const Coding& coding, int64_t column, T x) {
     const Column& c = coding.columns[column];
     const double value = static_cast<double>(x);
     if (value != value) return 0;
-    const bool is_category = (value > (coding.negative_fractions ? -1.0 : 0.0) || value == 0.0) &&
-                             value < 2147483648.0;
+    const bool is_category =
+        (value > (coding.negative_fractions ? -1.0 : 0.0) || value == 0.0) && value < 2147483648.0;
     if (!is_category) return c.outside;
     const int64_t category = static_cast<int64_t>(value);
     if (coding.whole && static_cast<double>(category) != value) return c.outside;
@@ -276,8 +276,8 @@ void code_members(const Coding& coding, int64_t column, const T* x, int64_t n, v
     Code* planes[2] = {static_cast<Code*>(low), static_cast<Code*>(high)};
     for (int side = 0; side < 2; ++side) {
         if (!planes[side]) continue;
-        const Code by_answer[3] = {static_cast<Code>(c.code0),
-                                   static_cast<Code>(side ? c.nan : 0), static_cast<Code>(c.code1)};
+        const Code by_answer[3] = {static_cast<Code>(c.code0), static_cast<Code>(side ? c.nan : 0),
+                                   static_cast<Code>(c.code1)};
         for (int64_t i = 0; i < n; ++i)
             planes[side][i] = by_answer[member(coding, column, x[i]) + 1];
     }

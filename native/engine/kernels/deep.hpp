@@ -23,8 +23,8 @@ inline uint32_t walk(const Node* nodes, const uint16_t* codes, uint32_t at, bool
 }
 
 constexpr int64_t kDeepRows = 128;  // whose codes stay in the first-level cache
-constexpr int kSteps = 2;  // at a time: longer chains leave fewer rows under way at once
-constexpr int kFirstSteps = 4;  // without asking which rows are done
+constexpr int kSteps = 2;           // at a time: longer chains leave fewer rows under way at once
+constexpr int kFirstSteps = 4;      // without asking which rows are done
 
 // The node where each row ends, from the one that `ends` holds; `rows` holds those under way.
 template <typename Node>

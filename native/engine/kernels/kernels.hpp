@@ -32,15 +32,15 @@ struct Feature {
 struct Column {
     uint32_t feature;
     Rule rule;
-    uint8_t levels;       // of the search tree of its thresholds
-    uint8_t width;        // bytes to a code, 1 or 2
-    uint32_t n;           // thresholds; the largest code
-    uint32_t keys;        // where its search tree of 2^levels keys starts in keys32
-    uint32_t sorted;      // where its thresholds start in Coding::sorted
-    int32_t low, high;    // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
+    uint8_t levels;     // of the search tree of its thresholds
+    uint8_t width;      // bytes to a code, 1 or 2
+    uint32_t n;         // thresholds; the largest code
+    uint32_t keys;      // where its search tree of 2^levels keys starts in keys32
+    uint32_t sorted;    // where its thresholds start in Coding::sorted
+    int32_t low, high;  // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
     int32_t low_number, high_number;  // the same planes, counted
-    uint32_t nan;           // NaN's code in the high plane
-    uint32_t code0, code1;  // of z = 0 and z = 1
+    uint32_t nan;                     // NaN's code in the high plane
+    uint32_t code0, code1;            // of z = 0 and z = 1
     int8_t outside;
     uint32_t set_size;  // members: answers by category (see Coding::answers)
     int64_t set;
@@ -50,9 +50,9 @@ struct Column {
 struct Coding {
     const Column* columns;
     int64_t n_columns;
-    const float* keys32;    // search trees of thresholds rounded down: exact for every float32 x
-    const double* t;         // the machine's own thresholds
-    const uint32_t* sorted;  // tests of float64 columns, by ascending threshold in each column
+    const float* keys32;      // search trees of thresholds rounded down: exact for every float32 x
+    const double* t;          // the machine's own thresholds
+    const uint32_t* sorted;   // tests of float64 columns, by ascending threshold in each column
     const int64_t* members;   // categories, ascending within a set
     const int8_t* answers;    // -1, 0 or +1 by member
     const int8_t* tables;     // answers by category itself, for sets of small categories
@@ -82,7 +82,7 @@ struct __attribute__((packed)) Select {
 
 // A tree of a select group. The exit leaf's label stands in bit planes.
 struct SelectTree {
-    uint32_t first;  // of its operations, up to the next tree's
+    uint32_t first;      // of its operations, up to the next tree's
     uint32_t bits : 27;  // where the slots of its label's bits start, lowest first
     uint32_t n_bits : 5;
 };
@@ -110,11 +110,12 @@ struct RawNode {
 constexpr int64_t kPackTests = 64, kPackTrees = 8;
 constexpr int64_t kMostPackPlanes = 256;
 struct alignas(64) Pack {
-    uint8_t plane[kPackTests], code[kPackTests];   // right where the plane's code is above
-    uint8_t left[kPackTests], right[kPackTests];   // the child's test; the test itself for a leaf
+    uint8_t plane[kPackTests], code[kPackTests];  // right where the plane's code is above
+    uint8_t left[kPackTests], right[kPackTests];  // the child's test; the test itself for a leaf
 };
 
-// Where a tree stands in its pack. Test j has leaf j - first to its left, j + 1 - first to its right.
+// Where a tree stands in its pack. Test j has leaf j - first to its left, j + 1 - first to its
+// right.
 struct PackTree {
     uint32_t values;  // of leaf j: values + j, over all leaves of the machine
     uint8_t first;
@@ -127,12 +128,12 @@ struct RowColumn {
     uint32_t x;       // the feature's place among the used ones
     uint32_t keys;    // where its top node starts in RowCoding::keys, in floats
     uint8_t levels;
-    uint8_t n_planes;     // for each of low and high: 255 thresholds to a plane
-    int16_t low, high;    // their first planes, or -1
+    uint8_t n_planes;   // for each of low and high: 255 thresholds to a plane
+    int16_t low, high;  // their first planes, or -1
 };
 struct RowCoding {
     const RowColumn* columns;
-    const float* keys;  // thresholds rounded down; each level after the one above it
+    const float* keys;            // thresholds rounded down; each level after the one above it
     const uint32_t* level_sizes;  // nodes to a level, kMostRowLevels for each column
 };
 constexpr int kMostRowLevels = 4;
@@ -193,8 +194,9 @@ struct Walks {
 // write up to the next multiple of 64 rows: buffers that hold a block have room for kBlockRows.
 struct Kernels {
     const char* name;
-    double select_cost;  // of tests and selects, relative to AVX-512's; steps of a walk cost the same
-    int splits;  // which values of up to 64 leaves stand as planes of their bytes
+    double
+        select_cost;  // of tests and selects, relative to AVX-512's; steps of a walk cost the same
+    int splits;       // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);

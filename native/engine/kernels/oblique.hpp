@@ -176,7 +176,8 @@ void oblique(const ObliqueTests& tests, int32_t root, const T* z, int64_t stride
     UnderWay* now = static_cast<UnderWay*>(buffer);
     UnderWay* next = now + n;
     UnderWay* right = next + n;
-    for (int64_t r = 0; r < n; ++r) now[r] = {static_cast<uint32_t>(r), static_cast<uint32_t>(root)};
+    for (int64_t r = 0; r < n; ++r)
+        now[r] = {static_cast<uint32_t>(r), static_cast<uint32_t>(root)};
     // Rows at the same test stay together, so that its weights are read once.
     for (int64_t count = n; count;) {
         int64_t n_next = 0, n_right = 0;

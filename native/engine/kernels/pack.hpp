@@ -102,13 +102,13 @@ struct RowCodes {
 // The last tests of the paths from a pack's roots, a byte each; h: a bit for each test that goes
 // right. All in registers: to store the map and read bytes of it took twice as long.
 template <int Doublings, int Registers>
-inline uint64_t last_tests(const Pack& pack, const uint8_t* roots,
-                           const RowCodes<Registers>& codes, uint64_t& h) {
+inline uint64_t last_tests(const Pack& pack, const uint8_t* roots, const RowCodes<Registers>& codes,
+                           uint64_t& h) {
     const __m512i code = codes.look_up(_mm512_load_si512(pack.plane));
     const __mmask64 right = _mm512_cmpgt_epu8_mask(code, _mm512_load_si512(pack.code));
     h = right;
-    __m512i next = _mm512_mask_mov_epi8(_mm512_load_si512(pack.left), right,
-                                        _mm512_load_si512(pack.right));
+    __m512i next =
+        _mm512_mask_mov_epi8(_mm512_load_si512(pack.left), right, _mm512_load_si512(pack.right));
     for (int i = 0; i < Doublings; ++i) next = _mm512_permutexvar_epi8(next, next);
     const __m128i first = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(roots));
     const __m512i last = _mm512_permutexvar_epi8(_mm512_castsi128_si512(first), next);
@@ -151,9 +151,8 @@ inline void with_registers(const RowPacks& row, const Use& use) {
 }
 
 void packs(const RowPacks& row, uint32_t* found) {
-    with_registers(row, [&](int64_t i, const PackTree& tree, uint32_t leaf) {
-        found[i] = leaf - tree.first;
-    });
+    with_registers(
+        row, [&](int64_t i, const PackTree& tree, uint32_t leaf) { found[i] = leaf - tree.first; });
 }
 
 template <typename T>

@@ -208,8 +208,8 @@ void all_tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows
     }
 }
 
-void tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row, int64_t n,
-           uint8_t* slots) {
+void tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
+           int64_t n, uint8_t* slots) {
     const int64_t words = (n + 63) / 64;
     if (words == kBlockRows / 64)  // known when compiled, and unrolled
         all_tests<kBlockRows / 64>(group, codes, tile_rows, row, words, slots);
@@ -261,9 +261,8 @@ inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, ui
 }
 #elif defined(__AVX2__) && !defined(DM_SCALAR)
 inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, uint8_t* out) {
-    const __m256i spread =
-        _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3,
-                         3, 3, 3, 3, 3, 3, 3);
+    const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2,
+                                            2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
     const __m256i own = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
     for (int half = 0; half < 2; ++half) {
         __m256i label = _mm256_setzero_si256();
@@ -304,8 +303,8 @@ inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, ui
             const uint64_t rows = planes[bit][word] >> (16 * quarter);
             const uint8x16_t each = vcombine_u8(vdup_n_u8(static_cast<uint8_t>(rows)),
                                                 vdup_n_u8(static_cast<uint8_t>(rows >> 8)));
-            label = vorrq_u8(label, vandq_u8(vtstq_u8(each, own),
-                                             vdupq_n_u8(static_cast<uint8_t>(1 << bit))));
+            label = vorrq_u8(
+                label, vandq_u8(vtstq_u8(each, own), vdupq_n_u8(static_cast<uint8_t>(1 << bit))));
         }
         vst1q_u8(out + 16 * quarter, label);
     }
@@ -333,8 +332,7 @@ inline void bytes_of(const uint64_t* const* planes, int64_t word, int n_bits, ui
 
 template <int N>
 void expand(const uint64_t* const* planes, int64_t words, uint8_t* labels) {
-    for (int64_t word = 0; word < words; ++word)
-        bytes_of(planes, word, N, labels + 64 * word);
+    for (int64_t word = 0; word < words; ++word) bytes_of(planes, word, N, labels + 64 * word);
 }
 
 void select(const SelectGroup& group, const SelectTree& tree, int64_t n, uint8_t* slots,
@@ -351,8 +349,8 @@ void select(const SelectGroup& group, const SelectTree& tree, int64_t n, uint8_t
     const int64_t words = (n + 63) / 64;
     const uint64_t* planes[16];
     for (int bit = 0; bit < tree.n_bits; ++bit)
-        planes[bit] = reinterpret_cast<const uint64_t*>(
-            slots + group.bits[tree.bits + bit] * kBlockBytes);
+        planes[bit] =
+            reinterpret_cast<const uint64_t*>(slots + group.bits[tree.bits + bit] * kBlockBytes);
     uint8_t* bytes = static_cast<uint8_t*>(labels);
     switch (tree.n_bits) {
         case 0: return expand<0>(planes, words, bytes);

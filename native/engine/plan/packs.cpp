@@ -52,10 +52,9 @@ bool code_columns(const Section& section, const std::vector<int32_t>& used_featu
         const Column& column = section.columns[c];
         RowColumn own{};
         own.column = static_cast<uint32_t>(c);
-        own.x = static_cast<uint32_t>(
-            std::lower_bound(used_features.begin(), used_features.end(),
-                             static_cast<int32_t>(column.feature)) -
-            used_features.begin());
+        own.x = static_cast<uint32_t>(std::lower_bound(used_features.begin(), used_features.end(),
+                                                       static_cast<int32_t>(column.feature)) -
+                                      used_features.begin());
         own.keys = static_cast<uint32_t>(row.keys.size());
         own.n_planes = static_cast<uint8_t>(
             std::min<int64_t>((column.n + kThresholdsInPlane - 1) / kThresholdsInPlane, 255));

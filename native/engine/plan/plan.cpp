@@ -12,9 +12,10 @@
 namespace dm::engine {
 namespace {
 
-// What a test, a select and a step of a walk cost, measured on trees of 64 to 4 096 leaves (AVX-512,
-// nanoseconds for 1 024 rows); only the ratios matter. A test is cheaper than it is alone, because
-// trees share tests. On that machine selects won up to 1 024 leaves, walks from 2 048.
+// What a test, a select and a step of a walk cost, measured on trees of 64 to 4 096 leaves
+// (AVX-512, nanoseconds for 1 024 rows); only the ratios matter. A test is cheaper than it is
+// alone, because trees share tests. On that machine selects won up to 1 024 leaves, walks from 2
+// 048.
 constexpr double kCostTest = 7.0, kCostSelect = 2.0, kCostStep = 1100.0;
 constexpr int64_t kMostSelectLeaves = 4096;
 
@@ -112,7 +113,9 @@ std::vector<int32_t> choose_kinds(const Machine& m, int force, Plan& plan) {
         const double select =
             plan.kernels->select_cost * (kCostTest * (leaves - 1) + kCostSelect * selects);
         const bool small = end - begin < kMostSelectLeaves;
-        const bool chooses_select = force == 0 ? small && select <= walk : force == 1 ? small : false;
+        const bool chooses_select = force == 0   ? small && select <= walk
+                                    : force == 1 ? small
+                                                 : false;
         plan.trees[tree].kind = chooses_select ? Kind::select : Kind::deep;
     }
     return size;
@@ -192,18 +195,20 @@ int64_t Plan::n_bytes() const {
     auto bytes = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
     int64_t total = bytes(trees) + bytes(node_start) + bytes(used_features) + bytes(members) +
                     bytes(answers) + bytes(linear_start) + bytes(linear_feature) +
-                    bytes(intercept) + bytes(coefficient) + bytes(linear_constant) + bytes(nodes) + bytes(wide_nodes) + bytes(values32) +
-                    bytes(values64) + bytes(raw) + bytes(oblique.columns) + bytes(oblique.column) + bytes(row.columns) + bytes(row.level_sizes) +
-                    bytes(row.keys) + bytes(row.packs) + bytes(row.roots) + bytes(row.trees);
+                    bytes(intercept) + bytes(coefficient) + bytes(linear_constant) + bytes(nodes) +
+                    bytes(wide_nodes) + bytes(values32) + bytes(values64) + bytes(raw) +
+                    bytes(oblique.columns) + bytes(oblique.column) + bytes(row.columns) +
+                    bytes(row.level_sizes) + bytes(row.keys) + bytes(row.packs) + bytes(row.roots) +
+                    bytes(row.trees);
     for (const Top& top : tops)
         total += bytes(top.tests) + bytes(top.selects) + bytes(top.bits) + bytes(top.nodes) +
                  static_cast<int64_t>(sizeof(Top));
     for (const Section& section : sections) {
-        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted) + bytes(section.planes) +
-                 bytes(section.tables);
+        total += bytes(section.columns) + bytes(section.keys32) + bytes(section.sorted) +
+                 bytes(section.planes) + bytes(section.tables);
         for (const Group& group : section.groups)
-            total += bytes(group.tests) + bytes(group.selects) + bytes(group.bits) +
-                     bytes(group.trees);
+            total +=
+                bytes(group.tests) + bytes(group.selects) + bytes(group.bits) + bytes(group.trees);
     }
     return total;
 }

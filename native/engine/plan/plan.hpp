@@ -1,4 +1,5 @@
-// A machine compiled for prediction: coded thresholds, and for each tree the kernel that costs least.
+// A machine compiled for prediction: coded thresholds, and for each tree the kernel that costs
+// least.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ struct Machine {
     const int32_t* weight_column;  // by ascending column
     const void* weight;            // of the columns' type
     bool narrow;
-    const void* V;  // (n_leaves, narrow ? 1 : n_outputs), in the sum's dtype; outlives the plan
+    const void* V;    // (n_leaves, narrow ? 1 : n_outputs), in the sum's dtype; outlives the plan
     bool sum_single;  // sums are float32
     const double* base;
     bool base_first;
@@ -158,7 +159,7 @@ struct Plan {
     std::vector<WalkNode> nodes;
     std::vector<WideNode> wide_nodes;  // instead, where a tree has too many leaves
     std::vector<Top> tops;  // (n_trees,) where there are nodes; without tests where of no use
-    std::vector<int64_t> node_start;   // (n_trees + 1,)
+    std::vector<int64_t> node_start;  // (n_trees + 1,)
     std::vector<float> values32;
     std::vector<double> values64;
     std::vector<int32_t> used_features;  // ascending

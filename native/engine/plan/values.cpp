@@ -47,9 +47,8 @@ void add(const Machine& m, bool can_split, Plan& plan, std::vector<Sum>& values)
 }  // namespace
 
 void add_values(const Machine& m, Plan& plan) {
-    const bool can_split =
-        (plan.kernels->splits & (m.sum_single ? kSplitsFloat : kSplitsDouble)) &&
-        m.aggregate == Aggregate::sum;
+    const bool can_split = (plan.kernels->splits & (m.sum_single ? kSplitsFloat : kSplitsDouble)) &&
+                           m.aggregate == Aggregate::sum;
     if (m.sum_single)
         add<float>(m, can_split, plan, plan.values32);
     else

@@ -58,8 +58,8 @@ TopTree find_top(const Machine& m, int64_t tree, const std::vector<int32_t>& siz
     return top;
 }
 
-// The selects of a top. `place` says where a test (>= 0) or leaf (~leaf) of the machine stands among
-// the tree's nodes to walk.
+// The selects of a top. `place` says where a test (>= 0) or leaf (~leaf) of the machine stands
+// among the tree's nodes to walk.
 template <typename Place>
 Top make_top(const TopTree& top, const std::vector<Coded>& coded, const Place& place) {
     std::vector<uint32_t> keys;
