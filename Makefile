@@ -10,7 +10,8 @@ NATIVE := CMakeLists.txt $(shell find native -name '*.?pp')
 CORES  ?= 2
 CXX_FILES = $(shell find native tests/native -name '*.?pp')
 
-.PHONY: help demo test lint format bench train-bench docs checks-ready sanitize native-targets clean
+.PHONY: help demo test lint format bench train-bench docs checks-ready sanitize \
+        native-targets native-odr clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
@@ -21,6 +22,7 @@ help:
 	@echo "make train-bench DATA=... TABLES=...  training, beside published figures"
 	@echo "make sanitize  the native tests under AddressSanitizer and UBSan"
 	@echo "make native-targets  the kernels by every compiler here, and for ARM in an emulator"
+	@echo "make native-odr  the native module linked with all its types in view (GCC)"
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make clean   remove .venv and what was built"
 
@@ -80,6 +82,10 @@ train-bench: $(VENV)/.dev-stamp
 sanitize: $(VENV)/.test-stamp
 	$(PIP) cmake ninja nanobind
 	tools/sanitize.sh $(abspath $(BIN)/python)
+
+native-odr: $(VENV)/.test-stamp
+	$(PIP) cmake ninja nanobind
+	tests/native/odr.sh $(abspath $(BIN)/python)
 
 # Debian: clang; g++-aarch64-linux-gnu and qemu-user.
 native-targets: CROSS := aarch64-linux-gnu
