@@ -1,4 +1,4 @@
-"""Writes a `.dm` file of today's version, and its answers, into tests/libraries/own/files.
+"""Writes `.dm` files of today's version, and their answers, into tests/libraries/own/files.
 
 Run once when the version of `machine.schema` goes up; files of older versions stay as they are.
 """
@@ -14,9 +14,49 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from strategies import make_machine, probe_rows
 
+from decision_machines.libraries.onnx.steps import program
 from decision_machines.machine import schema
 
 FOLDER = Path(__file__).parent / "files"
+
+EVERY_STEP = [
+    ("double", ()),
+    ("add", (0.5, -1.0)),
+    ("subtract", (0.25,)),
+    ("subtract_from", (1.0,)),
+    ("multiply", (0.5, 2.0)),
+    ("divide", (3.0,)),
+    ("negate", ()),
+    ("logistic", ()),
+    ("probit", ()),
+    ("sigmoid", ()),
+    ("complement", ()),
+    ("normalize", ()),
+    ("softmax", ()),
+    ("opposite", ()),
+    ("beside_zero", ()),
+    ("softmax_zero", ()),
+    ("exp", ()),
+    ("divide_into", (2.0,)),
+    ("single", ()),
+]
+"""A program of every step."""
+
+EXACT_STEPS = [
+    ("single", ()),
+    ("multiply", (0.5, 2.0)),
+    ("add", (0.1, -1.0)),
+    ("double", ()),
+    ("subtract", (1 / 3,)),
+    ("beside_zero", ()),
+    ("subtract_from", (1.0, 2.0, 3.0, 4.0)),
+    ("divide", (3.0,)),
+    ("negate", ()),
+    ("complement", ()),
+    ("opposite", ()),
+    ("normalize", ()),
+]
+"""A program of steps that every processor computes alike, to the bit."""
 
 
 def example():
@@ -42,12 +82,25 @@ def example():
     )
 
 
-def main():
-    path = FOLDER / f"version-{schema.VERSION}.dm"
-    if path.exists():
-        raise SystemExit(f"{path} is there already: a version's file is written once")
-    FOLDER.mkdir(exist_ok=True)
-    machine = example()
+def with_steps(link, params):
+    """A machine of two outputs whose link is a program of steps."""
+    machine = make_machine(
+        [4, 6, 2], np.random.default_rng(12), n_features=3, n_outputs=2, values="real"
+    )
+    output = replace(machine.output, link=link, link_params=params, decision="response")
+    return replace(machine, output=output, source="an example of steps in every version")
+
+
+def examples():
+    """What is written of each version, by what follows the version in the file's name."""
+    return {
+        "": example(),
+        "-steps": with_steps("onnx", program(EVERY_STEP)),
+        "-averaged-steps": with_steps("averaged onnx", (3.0, *program(EXACT_STEPS))),
+    }
+
+
+def write(machine, path):
     machine.save(path)
     X = np.nan_to_num(probe_rows(machine, 10))
     answers = {
@@ -57,6 +110,18 @@ def main():
         "answers": machine.predict(X).tolist(),
     }
     path.with_suffix(".json").write_text(json.dumps(answers) + "\n")
+
+
+def main():
+    FOLDER.mkdir(exist_ok=True)
+    paths = {FOLDER / f"version-{schema.VERSION}{what}.dm": m for what, m in examples().items()}
+    new = {path: machine for path, machine in paths.items() if not path.exists()}
+    if not new:
+        raise SystemExit(
+            f"files of version {schema.VERSION} are there already: they are written once"
+        )
+    for path, machine in new.items():
+        write(machine, path)
 
 
 if __name__ == "__main__":
