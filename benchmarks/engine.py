@@ -305,7 +305,7 @@ def batch(name: str, workload, n_rows: int, quick: bool) -> list[dict]:
     found = np.ravel(machine.margin(probe))
     is_equal = bool(np.array_equal(found, np.ravel(own(probe)).astype(found.dtype)))
     print(f"  equal to the source to the bit: {is_equal}; {machine}")
-    plan = machine._ready.plan.describe()
+    plan = machine._prepared.compiled(machine).plan.describe()
     nodes = machine.n_tests + machine.n_leaves
     print(f"  plan: {plan['bytes'] / nodes:.1f} bytes per node, target {plan['target']}")
     runs = {"ours": lambda X: machine.margin(X, n_threads=1)} | rivals

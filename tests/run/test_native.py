@@ -13,14 +13,14 @@ from strategies import machines, make_machine, probe_rows
 
 import decision_machines as dm
 from decision_machines.run.engines import native, walk
-from decision_machines.run.inputs.arrays import read_rows
+from decision_machines.run.inputs.features import read_features
 
 TARGETS = dm.engine_info()["available"]
 KERNELS = ("auto", "select", "deep", "raw", "pack")
 
 
 def expected(machine, X):
-    rows = read_rows(X, machine.columns)
+    rows = read_features(X, machine.columns)
     block = rows.block(0, rows.n_rows)
     return walk.margin(machine, block), walk.apply(machine, block)
 
@@ -375,11 +375,17 @@ def test_a_plan_is_compiled_once_and_left_out_of_copies():
 
     machine = dm.figure_one()
     machine.predict([[2, 1, 2, 2]])
-    plan = machine._ready.plan
+    plan = machine._prepared.compiled(machine).plan
     machine.predict([[2, 1, 2, 2]])
-    assert machine._ready.plan is plan
-    for other in (pickle.loads(pickle.dumps(machine)), copy.deepcopy(machine)):
-        assert "_ready" not in vars(other)
+    assert machine._prepared.compiled(machine).plan is plan
+    for other in (
+        pickle.loads(pickle.dumps(machine)),
+        copy.copy(machine),
+        copy.deepcopy(machine),
+        replace(machine),
+    ):
+        assert other._prepared is not machine._prepared
+        assert other._prepared.compiled(other).plan is not plan
         assert other.equals(machine)
 
 
@@ -443,6 +449,43 @@ def test_weighted_sums_have_the_bits_of_terms_added_one_by_one(n_features, dtype
         check(machine, X[3:4], kernels=["auto"])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_engines_round_each_product_of_an_oblique_test_before_they_add_it(dtype, monkeypatch):
+    """On some processors SciPy's own product does not: here it fuses both, as it does there."""
+
+    def fused(S, z):  # terms of float32 and float64 are exact in pairs of 64 bits
+        S = sp.csr_array(S.T)
+        wide = np.longdouble if dtype == np.float64 else np.float64
+        q = np.zeros((len(z), S.shape[0]), dtype)
+        for j in range(S.shape[0]):
+            for at in range(S.indptr[j], S.indptr[j + 1]):
+                product = z[:, S.indices[at]].astype(wide) * wide(S.data[at])
+                q[:, j] = (q[:, j].astype(wide) + product).astype(dtype)
+        return q
+
+    rng = np.random.default_rng(79)
+    machine = make_machine(
+        [40, 9], rng, oblique=True, n_features=6, dtype=dtype, rules=False, values="real"
+    )
+    X = rng.standard_normal((200, 6)).astype(dtype)
+    S = rng.standard_normal((machine.n_tests, 6)).astype(dtype)
+    rounded = np.zeros((len(X), machine.n_tests), dtype)
+    for column in range(6):
+        rounded += X[:, [column]] * S[:, column]
+    unlike = fused(sp.csr_array(S).T, X) > rounded
+    row = np.argmax(unlike, axis=0)  # a tie for the rounded sum, beyond it for the fused one
+    machine = replace(
+        machine, selection=sp.csr_array(S), t=rounded[row, np.arange(machine.n_tests)]
+    )
+    assert np.all(unlike[row, np.arange(machine.n_tests)])
+    for kind in (sp.csr_array, sp.csc_array):
+        monkeypatch.setattr(kind, "__rmatmul__", fused)
+    wanted = machine.apply(X, engine="reference")
+    for engine in ("auto", "native", "walk"):
+        assert np.array_equal(machine.apply(X, engine=engine), wanted)
+        assert same_bits(machine.margin(X, engine=engine), machine.margin(X, engine="reference"))
+
+
 def test_oblique_machines_are_run_natively_with_any_output_and_input():
     rng = np.random.default_rng(73)
     for aggregate in ("sum", "min", "max"):
@@ -459,6 +502,60 @@ def test_oblique_machines_are_run_natively_with_any_output_and_input():
 def test_weighted_medians_are_left_to_the_walk():
     machine = make_machine([9, 5], np.random.default_rng(59))
     machine = replace(machine, output=replace(machine.output, aggregate="median"))
-    assert not native.supports(machine)
+    assert native.refusal(machine) is not None
     X = many(probe_rows(machine), 50)
     assert same_bits(machine.margin(X), machine.margin(X, engine="walk"))
+
+
+def linear_of_two_dtypes():
+    rng = np.random.default_rng(61)
+    machine = make_machine([9, 5], rng, values="real")
+    n = machine.n_leaves
+    linear = dm.LinearLeaves(
+        rng.standard_normal((n, 1)).astype(np.float32),
+        np.arange(n + 1),
+        rng.integers(3, size=n),
+        rng.standard_normal((n, 1)),
+    )
+    return replace(machine, linear=linear)
+
+
+def weighted_median():
+    machine = make_machine([9, 5], np.random.default_rng(59))
+    return replace(machine, output=replace(machine.output, aggregate="median"))
+
+
+@pytest.mark.parametrize(
+    ("make", "cause"), [(weighted_median, "median"), (linear_of_two_dtypes, "coefficients")]
+)
+def test_the_native_engine_says_why_it_cannot_run_a_machine(make, cause):
+    machine = make()
+    X = probe_rows(machine)[:3]
+    asked = (machine.margin, machine.apply, machine.predict, machine.response)
+    for ask in asked:
+        with pytest.raises(dm.InputError, match=cause) as error:
+            ask(X, engine="native")
+        assert "engine='auto'" in error.value.remedy
+        assert same_bits(ask(X), ask(X, engine="walk"))
+
+
+@pytest.mark.parametrize("kind", ["array", "one row", "sparse", "table", "labels"])
+def test_the_native_engine_runs_every_kind_of_input(kind, monkeypatch):
+    from decision_machines.run.engines import walk as plain
+
+    machine = make_machine([20, 7], np.random.default_rng(3), n_features=4)
+    X = np.round(2 * np.random.default_rng(4).standard_normal((40, 4)))
+    if kind == "labels":
+        columns = replace(machine.columns, categories={2: tuple(range(-9, 10))})
+        machine = replace(machine, columns=columns)
+    if kind == "table":
+        import narwhals  # noqa: F401
+
+        pandas = pytest.importorskip("pandas")
+        given = pandas.DataFrame(X)
+    else:
+        given = {"sparse": sp.csr_array(X), "one row": X[:1]}.get(kind, X)
+    wanted = machine.margin(given, engine="walk"), machine.apply(given, engine="walk")
+    monkeypatch.delattr(plain, "exit_leaves")
+    assert same_bits(machine.margin(given, engine="native"), wanted[0])
+    assert np.array_equal(machine.apply(given, engine="native"), wanted[1])

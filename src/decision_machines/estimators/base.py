@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..errors import DecisionMachinesError, InputError
-from ..run.inputs.arrays import is_table
+from ..run.inputs.features import is_table
 from .labels import check_table, encoded, label_columns, ordered_labels
 from .parameters import Number, check_parameters, seed_of
 from .refusals import refuse_no_rows, refused, refused_labels, refused_weights, shortened

@@ -60,7 +60,7 @@ def check_table(X: Any, doing: str, *, takes_text: bool) -> None:
 
 def label_columns(X: Any) -> dict[int, list]:
     """Of a table: feature → its values, for the columns that hold text or categories."""
-    from ..run.inputs.arrays import is_table
+    from ..run.inputs.features import is_table
 
     if not is_table(X):
         return {}

@@ -266,7 +266,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 
     def predict_proba(self, X):
         """(m, classes) the probability of each class."""
-        from ..run import probabilities
+        from ..run.decide import probabilities
 
         margins = self._margins(X)
         found = probabilities(self.machine_, margins)

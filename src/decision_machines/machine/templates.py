@@ -7,7 +7,7 @@ the hierarchy.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -69,7 +69,9 @@ def template_product(
     return p
 
 
-def tree_of_templates(B) -> tuple[Int[np.ndarray, "J 2"], Int[np.ndarray, "J"]]:
+def tree_of_templates(
+    B: Int[Any, "L J"],
+) -> tuple[Int[np.ndarray, "J 2"], Int[np.ndarray, "J"]]:
     """The one tree whose templates are the rows of B.
 
     Parameters

@@ -14,11 +14,12 @@ from ..errors import MissingLibraryError
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
+    from .module import SoftMachine
 
 DOING = "softening a machine"
 
 
-def soften(machine: DecisionMachine, form: str | None = "soft_tree", **options: Any):
+def soften(machine: DecisionMachine, form: str | None = "soft_tree", **options: Any) -> SoftMachine:
     """The machine as a `torch.nn.Module`; see `DecisionMachine.soften`."""
     try:
         import torch  # noqa: F401

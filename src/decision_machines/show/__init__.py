@@ -34,27 +34,31 @@ __all__ = [
 ]
 
 
-def plot_tree(machine: DecisionMachine, ax: Any = None, **options: Any):
+def plot_tree(machine: DecisionMachine, ax: Any = None, **options: Any) -> TreeDisplay:
     """A tree with its tests and leaves; see `TreeDisplay`."""
     return TreeDisplay(machine, **options).plot(ax)
 
 
-def plot_templates(machine: DecisionMachine, ax: Any = None, **options: Any):
+def plot_templates(machine: DecisionMachine, ax: Any = None, **options: Any) -> TemplatesDisplay:
     """The template matrix B; see `TemplatesDisplay`."""
     return TemplatesDisplay(machine, **options).plot(ax)
 
 
-def plot_attention(machine: DecisionMachine, X: Any, ax: Any = None, **options: Any):
+def plot_attention(
+    machine: DecisionMachine, X: Any, ax: Any = None, **options: Any
+) -> AttentionDisplay:
     """The weights over the leaves; see `AttentionDisplay`."""
     return AttentionDisplay(machine, X, **options).plot(ax)
 
 
-def plot_boundary(machine: DecisionMachine, X: Any, ax: Any = None, **options: Any):
+def plot_boundary(
+    machine: DecisionMachine, X: Any, ax: Any = None, **options: Any
+) -> BoundaryDisplay:
     """The answers over two features; see `BoundaryDisplay`."""
     return BoundaryDisplay(machine, X, **options).plot(ax)
 
 
-def plot_learning_curve(history: Any, ax: Any = None, **options: Any):
+def plot_learning_curve(history: Any, ax: Any = None, **options: Any) -> LearningCurveDisplay:
     """Losses against steps, of a history or of what has one; see `LearningCurveDisplay`."""
     history = getattr(history, "history_", getattr(history, "history", history))
     return LearningCurveDisplay(history, **options).plot(ax)

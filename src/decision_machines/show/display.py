@@ -6,7 +6,7 @@ A display holds what it draws; `plot` draws it, on given axes or on new ones, an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Display:
 
     size = (7.0, 5.0)
 
-    def plot(self, ax: Any = None) -> Display:
+    def plot(self, ax: Any = None) -> Self:
         """Draw on these matplotlib axes, or on new ones."""
         plt = pyplot()
         if ax is None:

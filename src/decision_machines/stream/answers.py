@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, MissingLibraryError
-from ..run import check_classes, decide, margin, probabilities
+from ..run.decide import check_classes, decide, probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ class Answers:
         """The answers for the rows of a table of the features, as Arrow arrays."""
         found: list[tuple[str, np.ndarray]] = []
         if set(self.outputs) != {"leaves"}:
-            found = self._of_margins(margin(self.machine, table, n_threads=n_threads))
+            found = self._of_margins(self.machine.margin(table, n_threads=n_threads))
         if "leaves" in self.outputs:
             leaves = self.machine.apply(table, n_threads=n_threads)
             found += [(f"leaf_{i}", leaves[:, i]) for i in range(leaves.shape[1])]

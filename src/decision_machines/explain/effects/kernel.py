@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine.words import number
+from ...run.engines.reference import test_results
 from ..change.goals import coded
 
 if TYPE_CHECKING:
@@ -37,15 +38,12 @@ def exit_leaves(machine: DecisionMachine, X: Any, n_threads: int | None = None) 
 def codes(machine: DecisionMachine, X: Any, Y: Any) -> tuple[sp.csr_array, sp.csr_array]:
     """One-hot matrices of the codes h that rows have in every tree, all its tests counted."""
     z = [machine.columns.read(machine.features(rows)) for rows in (X, Y)]
-    both = np.concatenate(z)
+    both = np.asfortranarray(np.concatenate(z))
     found = np.zeros((len(both), machine.n_trees), np.int64)
     seen = 0
-    oblique = both @ machine.S.T if machine.is_oblique else None
     for tree in range(machine.n_trees):
-        tests = machine.trees.tests(tree)
-        q = both[:, machine.selection[tests]] if oblique is None else oblique[:, tests]
-        goes_left = np.where(np.isnan(q), machine.missing[tests] < 0, q <= machine.t[tests])
-        words = np.packbits(goes_left, axis=1) if goes_left.shape[1] else np.zeros((len(q), 1))
+        h = test_results(machine, both, tree)
+        words = np.packbits(h < 0, axis=1) if h.shape[1] else np.zeros((len(h), 1))
         _, code = np.unique(words, axis=0, return_inverse=True)
         found[:, tree] = seen + code.reshape(-1)
         seen = int(found[:, tree].max(initial=seen - 1)) + 1

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .room import room
-
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import scipy.sparse as sp
+
+    from ...explain import (
+        Boxes,
+        CodeMargin,
+        Counterfactual,
+        DecisionRules,
+        Importance,
+        Monotonicity,
+        Neighbours,
+        OutputBounds,
+        PartialDependence,
+        Polynomial,
+    )
     from ..machine import DecisionMachine
+
+    Feature = int | str
+    """Its number, or its name."""
 
 
 class ExplainVerbs:
     """Explaining a machine: rules, boxes, counterfactuals, bounds, neighbours, polynomials."""
 
-    def rules(self, X=None, *, trees=None):
+    def rules(
+        self: DecisionMachine, X: Any = None, *, trees: int | Iterable[int] | None = None
+    ) -> DecisionRules:
         """Decision paths as rules that people read: tests merged to intervals and sets.
 
         Parameters
@@ -38,9 +57,11 @@ class ExplainVerbs:
         row 0, tree 0:
           if (x[1] > 1 or missing) and x[3] ≤ 3 then 5
         """
-        return room("explain").rules(self, X, trees=trees)
+        from ...explain.paths.rules import rules
 
-    def boxes(self, trees=None):
+        return rules(self, X, trees=trees)
+
+    def boxes(self: DecisionMachine, trees: int | Iterable[int] | None = None) -> Boxes:
         """The box of every leaf: for each column that its path tests, lower < z ≤ upper, or NaN.
 
         Exact: a row lies in the boxes of its exit leaves and in no others. Sparse, so that big
@@ -60,22 +81,24 @@ class ExplainVerbs:
         >>> found.contains([[2, 1, 2, 2]]).tolist()
         [[False, False, False, False, True, False]]
         """
-        return room("explain").boxes(self, trees)
+        from ...explain.space.boxes import boxes
+
+        return boxes(self, trees)
 
     def counterfactual(
-        self,
-        x,
-        target=None,
+        self: DecisionMachine,
+        x: Any,
+        target: Any = None,
         *,
         metric: str = "linf",
-        fixed=(),
-        ranges=None,
-        integers=(),
-        scale=None,
+        fixed: Iterable[Feature] = (),
+        ranges: Mapping[Feature, tuple[float, float]] | None = None,
+        integers: Iterable[Feature] = (),
+        scale: float | Iterable[float] | Mapping[Feature, float] | None = None,
         missing_distance: float = np.inf,
         budget: int = 4000,
-    ):
-        """The nearest input with another answer, confirmed by `predict`.
+    ) -> Counterfactual:
+        """The nearest input with another prediction, confirmed by `predict`.
 
         One tree: exact, over all inputs that the columns' dtype can hold. Forests: an input
         found, and a certified lower bound on the distance of any; `exact` says whether they meet.
@@ -85,7 +108,8 @@ class ExplainVerbs:
         x
             One input: a vector, or one row of what `predict` takes.
         target
-            None for any other answer, a label, or (low, high) for a machine that predicts values.
+            None for any other prediction, a label, or (low, high) for a machine that predicts
+            values.
         metric
             "linf": the largest change of a feature. "count": the fewest features changed, and
             among those the smallest largest change.
@@ -111,7 +135,9 @@ class ExplainVerbs:
           x[1]: 2 → 1
         distance 1, 1 feature changed, proven nearest
         """
-        return room("explain").counterfactual(
+        from ...explain.change.counterfactual import counterfactual
+
+        return counterfactual(
             self,
             x,
             target,
@@ -124,8 +150,8 @@ class ExplainVerbs:
             budget=budget,
         )
 
-    def code_margin(self, x, target=None):
-        """How many tests must answer otherwise to change the answer: the code's protection.
+    def code_margin(self: DecisionMachine, x: Any, target: Any = None) -> CodeMargin:
+        """How many tests must flip to change the prediction: the protection that the code gives.
 
         A leaf's template is a code word and h the word received. `flips` counts in code space;
         for one tree `reachable` and `whole` count among codes that some input has.
@@ -135,7 +161,7 @@ class ExplainVerbs:
         x
             One input: a vector, or one row of what `predict` takes.
         target
-            None for any other answer, a label, or (low, high) for values.
+            None for any other prediction, a label, or (low, high) for values.
 
         Examples
         --------
@@ -143,12 +169,21 @@ class ExplainVerbs:
         >>> print(dm.figure_one().code_margin([0, 1, 2, 2], (2.5, 4.5)))
         1.0: 1 test must flip; 1 on the way of an input, 2 in all its code
         """
-        return room("explain").code_margin(self, x, target)
+        from ...explain.paths.code_distance import code_margin
 
-    def bounds(self, lower=None, upper=None, *, missing=(), budget: int = 2000):
+        return code_margin(self, x, target)
+
+    def bounds(
+        self: DecisionMachine,
+        lower: Iterable[float] | Mapping[Feature, float] | None = None,
+        upper: Iterable[float] | Mapping[Feature, float] | None = None,
+        *,
+        missing: bool | Iterable[Feature] = (),
+        budget: int = 2000,
+    ) -> OutputBounds:
         """Certified least and greatest margins over all inputs with lower ≤ x ≤ upper.
 
-        Exact for one tree; for forests tightened by parting the box, and `exact` says whether
+        Exact for one tree; for forests tightened by splitting the box, and `exact` says whether
         inputs were found that attain them. In the machine's own arithmetic, to the bit.
 
         Parameters
@@ -167,20 +202,22 @@ class ExplainVerbs:
         >>> dm.figure_one().bounds({"x[1]": 0}, {"x[1]": 1, "x[2]": 3})
         OutputBounds([1, 3], exact)
         """
-        return room("explain").bounds(self, lower, upper, missing=missing, budget=budget)
+        from ...explain.space.bounds import bounds
+
+        return bounds(self, lower, upper, missing=missing, budget=budget)
 
     def is_monotone(
-        self,
-        feature,
+        self: DecisionMachine,
+        feature: Feature,
         direction: str = "increasing",
         *,
         output: int | None = None,
         budget: int = 200_000,
-    ):
+    ) -> Monotonicity:
         """Whether a margin never falls ("decreasing": never rises) as one feature grows.
 
         Truthy where proven; else `verdict` is "refuted", with a pair of inputs `X` that the
-        machine itself answers so, or "unknown" where the budget was spent.
+        machine itself gives these margins, or "unknown" where the budget was spent.
 
         Parameters
         ----------
@@ -199,13 +236,15 @@ class ExplainVerbs:
         >>> dm.figure_one().is_monotone("x[3]", "decreasing")
         Monotonicity(refuted: decreasing in feature 2; 3 → 6 takes the margin from 5 to 6)
         """
-        return room("explain").is_monotone(self, feature, direction, output=output, budget=budget)
+        from ...explain.space.monotone import is_monotone
 
-    def simplify(self) -> DecisionMachine:
+        return is_monotone(self, feature, direction, output=output, budget=budget)
+
+    def simplify(self: DecisionMachine) -> DecisionMachine:
         """The machine with less in it; every prediction stays the same, bit for bit.
 
-        Tests answered by the path above them go, and with them leaves that no input reaches; a
-        test with equal subtrees on both sides goes; columns that nothing reads go.
+        Removed are tests whose result the path above them decides, leaves that no input reaches,
+        tests with equal subtrees on both sides, and columns that nothing reads.
 
         Examples
         --------
@@ -215,14 +254,16 @@ class ExplainVerbs:
         >>> replace(machine, V=machine.V.clip(4)).simplify()
         DecisionMachine(1 tree, 3 leaves, depth 2, 4 features; the paper's Fig. 1)
         """
-        return room("explain").simplify(self)
+        from ...explain.identity.simplify import simplify
 
-    def fingerprint(self) -> str:
-        """A hash of all that decides answers, the same in every process and on every machine.
+        return simplify(self)
+
+    def fingerprint(self: DecisionMachine) -> str:
+        """A hash of all that decides predictions, the same in every process and on every computer.
 
         Equal for machines that differ only in how tests and columns are numbered, in columns
         that no test reads, in feature names, in `source` and in the source's own numbers of
-        nodes. SHA-256 over the columns read, thresholds, missing answers, children, values and
+        nodes. SHA-256 over the columns read, thresholds, missing sides, children, values and
         output, tests in preorder; "dm1:" names this order.
 
         Examples
@@ -231,22 +272,24 @@ class ExplainVerbs:
         >>> dm.figure_one().fingerprint()[:12]
         'dm1:7751007b'
         """
-        return room("explain").fingerprint(self)
+        from ...explain.identity.canonical import fingerprint
+
+        return fingerprint(self)
 
     def partial_dependence(
-        self,
-        X,
-        features,
+        self: DecisionMachine,
+        X: Any,
+        features: Feature | tuple[Feature, Feature],
         *,
-        grid=None,
+        grid: Any = None,
         n_grid: int = 100,
         percentiles: tuple[float, float] = (0.05, 0.95),
         output: str = "response",
         individual: bool = False,
-        sample_weight=None,
+        sample_weight: Any = None,
         n_threads: int | None = None,
-    ):
-        """The mean answer over the rows of X with one or two features set to values of a grid.
+    ) -> PartialDependence:
+        """The mean response over the rows of X with one or two features set to values of a grid.
 
         As scikit-learn's `partial_dependence(method="brute")`, up to the order of sums, by delta
         scoring: only trees that test the features are redone, once for each code that the grid
@@ -271,7 +314,7 @@ class ExplainVerbs:
         Returns
         -------
         PartialDependence
-            `grid`, `average` of shape (answers, grid, ...) and `individual`.
+            `grid`, `average` of shape (responses, grid, ...) and `individual`.
 
         Examples
         --------
@@ -280,7 +323,9 @@ class ExplainVerbs:
         >>> found.average.tolist()
         [[3.0, 3.5]]
         """
-        return room("explain").partial_dependence(
+        from ...explain.effects.inspection import partial_dependence
+
+        return partial_dependence(
             self,
             X,
             features,
@@ -294,19 +339,19 @@ class ExplainVerbs:
         )
 
     def ice(
-        self,
-        X,
-        feature,
+        self: DecisionMachine,
+        X: Any,
+        feature: Feature,
         *,
-        grid=None,
+        grid: Any = None,
         n_grid: int = 100,
         percentiles: tuple[float, float] = (0.05, 0.95),
         output: str = "response",
         n_threads: int | None = None,
-    ):
+    ) -> PartialDependence:
         """Each row's own curve as one feature moves (individual conditional expectation).
 
-        As `partial_dependence` with `individual=True`: curves are (answers, m, grid).
+        As `partial_dependence` with `individual=True`: curves are (responses, m, grid).
 
         Examples
         --------
@@ -315,7 +360,9 @@ class ExplainVerbs:
         array([[[5., 6.],
                 [1., 1.]]])
         """
-        return room("explain").ice(
+        from ...explain.effects.inspection import ice
+
+        return ice(
             self,
             X,
             feature,
@@ -327,21 +374,21 @@ class ExplainVerbs:
         )
 
     def importance(
-        self,
-        X=None,
-        y=None,
+        self: DecisionMachine,
+        X: Any = None,
+        y: Any = None,
         *,
         n_repeats: int = 5,
         seed: int = 0,
-        metric=None,
+        metric: Callable[[Any, Any], float] | None = None,
         n_threads: int | None = None,
-    ):
+    ) -> Importance:
         """How often each feature is tested and, with X and y, what shuffling it costs.
 
         Parameters
         ----------
         X, y
-            Rows and their true answers.
+            Rows and their true labels or values.
         n_repeats, seed
             Of the shuffles, which are those of scikit-learn's `permutation_importance`.
         metric
@@ -354,11 +401,20 @@ class ExplainVerbs:
         >>> dm.figure_one().importance().splits.tolist()
         [1, 2, 1, 1]
         """
-        return room("explain").importance(
+        from ...explain.effects.importance import importance
+
+        return importance(
             self, X, y, n_repeats=n_repeats, seed=seed, metric=metric, n_threads=n_threads
         )
 
-    def proximity(self, X, Y=None, *, by: str = "leaf", n_threads: int | None = None):
+    def proximity(
+        self: DecisionMachine,
+        X: Any,
+        Y: Any = None,
+        *,
+        by: str = "leaf",
+        n_threads: int | None = None,
+    ) -> sp.csr_array:
         """(m, n) how alike rows are to the machine, as a sparse matrix; 1 for a row and itself.
 
         Paper: the kernel estimate of a leaf's value. A product of one-hot matrices of leaves.
@@ -369,8 +425,9 @@ class ExplainVerbs:
             Rows to compare with; X itself by default.
         by
             "leaf": the share of trees in which both rows reach one leaf. "code": in which *all*
-            tests answer both alike, as the paper's δ(‖h, hᵢ‖_B) asks. "value": as "leaf", leaves
-            weighed by the size of their values (for boosted trees, whose first trees say most).
+            tests send both to the same side, as the paper's δ(‖h, hᵢ‖_B) asks. "value": as "leaf",
+            leaves weighed by the size of their values (for boosted trees, whose first trees say
+            most).
 
         Examples
         --------
@@ -381,34 +438,36 @@ class ExplainVerbs:
         >>> dm.figure_one().proximity(rows, by="code").toarray()[0]
         array([1., 0., 0.])
         """
-        return room("explain").proximity(self, X, Y, by=by, n_threads=n_threads)
+        from ...explain.effects.kernel import proximity
+
+        return proximity(self, X, Y, by=by, n_threads=n_threads)
 
     def nearest(
-        self,
-        X,
-        X_train,
-        y_train=None,
+        self: DecisionMachine,
+        X: Any,
+        X_train: Any,
+        y_train: Any = None,
         *,
-        counts=None,
+        counts: Any = None,
         by: str = "auto",
         n_threads: int | None = None,
-    ):
+    ) -> Neighbours:
         """The training rows behind each prediction, with weights.
 
         A forest that averages leaves, whose values are means of the training rows in them, is a
-        weighted mean of training answers: these are the weights. With `y_train`, `residual` says
+        weighted mean of training targets: these are the weights. With `y_train`, `residual` says
         what they leave unexplained and `reproduces` whether that is rounding alone.
 
         Parameters
         ----------
         X, X_train, y_train
-            Rows to explain; rows and answers of training.
+            Rows to explain; rows and targets of training.
         counts
             (training rows, trees) how often each tree was given each row, where it was trained on
             a bootstrap sample. By default once.
         by
             "mean": the rows of a leaf share it equally. "value": leaves weigh by the size of their
-            values; a similarity, for boosted trees, which are no mean of training answers.
+            values; a similarity, for boosted trees, which are not a mean of training targets.
             "auto": by what the machine is.
 
         Examples
@@ -421,11 +480,11 @@ class ExplainVerbs:
         >>> found.top(0)
         (array([0, 1]...), array([0.5, 0.5]))
         """
-        return room("explain").nearest(
-            self, X, X_train, y_train, counts=counts, by=by, n_threads=n_threads
-        )
+        from ...explain.effects.kernel import nearest
 
-    def polynomial(self, *, max_products: int = 1_000_000):
+        return nearest(self, X, X_train, y_train, counts=counts, by=by, n_threads=n_threads)
+
+    def polynomial(self: DecisionMachine, *, max_products: int = 1_000_000) -> Polynomial:
         """The machine as a sum of products of step functions, equal products merged.
 
         Paper: the remarks on MARS and MonoForest. Exact: its `margin` is the machine's, within
@@ -445,4 +504,6 @@ class ExplainVerbs:
           5
           1 · [x[3] > 3 or missing]
         """
-        return room("explain").polynomial(self, max_products=max_products)
+        from ...explain.paths.polynomial import polynomial
+
+        return polynomial(self, max_products=max_products)

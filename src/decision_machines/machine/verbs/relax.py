@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from .room import room
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import torch
+    from jaxtyping import Float
+
+    from ...relax.module import SoftMachine
+    from ..machine import DecisionMachine
 
 
 class RelaxVerbs:
     """Relaxing a machine into a torch module."""
 
     def soften(
-        self,
+        self: DecisionMachine,
         form: str | None = "soft_tree",
         *,
         query: str | None = None,
@@ -17,17 +26,17 @@ class RelaxVerbs:
         weights: str | None = None,
         tau: float = 1.0,
         alpha: float | None = None,
-        slope=1.0,
-        learn=("t", "slope", "V"),
+        slope: float | Float[Any, "J"] = 1.0,
+        learn: Iterable[str] = ("t", "slope", "V"),
         selection: str | None = None,
         gap: float | None = None,
         output: str = "response",
-        dtype=None,
-        mask=(),
+        dtype: torch.dtype | None = None,
+        mask: Iterable[int] = (),
         feature_map: str = "elu",
         n_random: int = 64,
         seed: int = 0,
-    ):
+    ) -> SoftMachine:
         """The machine as a `torch.nn.Module` (extra `torch`); its `harden()` is a machine again.
 
         Every form is weights(keys(B) · query(slope (S z - t) / τ)) · V, normalised within each
@@ -78,7 +87,9 @@ class RelaxVerbs:
         >>> net.harden().predict(x.numpy())
         array([5.])
         """
-        return room("relax").soften(
+        from ...relax import soften
+
+        return soften(
             self,
             form,
             query=query,

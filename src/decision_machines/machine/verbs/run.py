@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from .room import room
+from typing import TYPE_CHECKING, Any
+
+from ..made_once import made_once
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float, Int, Num
+
+    from ...run.prepared import Prepared
+    from ..machine import DecisionMachine
 
 
 class RunVerbs:
     """Predicting: what the run room does with a machine."""
 
-    def predict(self, X, *, n_threads: int | None = None, engine: str = "auto"):
-        """What the source's `predict` answers for the rows of X: labels, or values.
+    @made_once
+    def _prepared(self: DecisionMachine) -> Prepared:
+        """What predicting needs, kept for the next time: an import costs as much as a row."""
+        from ...run.prepared import Prepared
+
+        return Prepared()
+
+    def predict(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+    ) -> np.ndarray:
+        """What the source's `predict` gives for the rows of X: labels, or values.
 
         Parameters
         ----------
@@ -19,24 +37,67 @@ class RunVerbs:
         n_threads
             Threads to use; by default all that the process may run on.
         engine
-            "auto" (the native engine wherever it can), "walk" (level by level down the tree), or
-            "reference" (the paper's Eq. `tree` as dense matrix products; slow, obvious).
+            "auto": the native engine, and the walk for machines that it cannot run. "native": the
+            native engine, or an error that says why it cannot run the machine. "walk": level by
+            level down the trees, in NumPy. "reference": the paper's Eq. `tree` as dense matrix
+            products; slow, obvious. All give the same bits.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().predict([[2, 1, 2, 2]], engine="native")
+        array([5.])
         """
-        return room("run").predict(self, X, n_threads=n_threads, engine=engine)
+        return self._prepared.predict(self, X, n_threads=n_threads, engine=engine)
 
-    def predict_proba(self, X, *, n_threads: int | None = None, engine: str = "auto"):
-        """What the source's `predict_proba` answers: (m, classes), a list of them per target."""
-        return room("run").predict_proba(self, X, n_threads=n_threads, engine=engine)
+    def predict_proba(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+    ) -> Float[np.ndarray, "m c"] | list[Float[np.ndarray, "m c"]]:
+        """What the source's `predict_proba` gives: (m, classes), or a list of them per target.
 
-    def margin(self, X, *, n_threads: int | None = None, engine: str = "auto"):
-        """(m, k) sums of leaf values before the link, in the source's own dtype and order."""
-        return room("run").margin(self, X, n_threads=n_threads, engine=engine)
+        Parameters are those of `predict`.
+        """
+        return self._prepared.predict_proba(self, X, n_threads=n_threads, engine=engine)
 
-    def response(self, X, *, n_threads: int | None = None, engine: str = "auto"):
-        """(m, r) margins through the link: probabilities, rates, scores, before any decision."""
-        return room("run").response(self, X, n_threads=n_threads, engine=engine)
+    def margin(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+    ) -> Float[np.ndarray, "m k"]:
+        """(m, k) sums of leaf values before the link, in the source's own dtype and order.
 
-    def features(self, X, *, dtype=None):
+        Parameters are those of `predict`.
+        """
+        return self._prepared.margin(self, X, n_threads=n_threads, engine=engine)
+
+    def response(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+    ) -> Float[np.ndarray, "m r"]:
+        """(m, r) margins through the link: probabilities, rates, scores, before any decision.
+
+        Parameters are those of `predict`.
+        """
+        return self._prepared.response(self, X, n_threads=n_threads, engine=engine)
+
+    def apply(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+    ) -> Int[np.ndarray, "m T"]:
+        """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right.
+
+        Parameters are those of `predict`.
+        """
+        return self._prepared.apply(self, X, n_threads=n_threads, engine=engine)
+
+    def source_leaves(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+    ) -> Int[np.ndarray, "m T"]:
+        """(m, n_trees) exit leaf of every tree, under the number that the source gives it.
+
+        Parameters are those of `predict`.
+        """
+        return self._prepared.source_leaves(self, X, n_threads=n_threads, engine=engine)
+
+    def features(
+        self: DecisionMachine, X: Any, *, dtype: Any = None
+    ) -> Num[np.ndarray, "m n_features"]:
         """(m, n_features) X as the machine reads it: numbers, labels as codes, nothing as NaN.
 
         Parameters
@@ -44,18 +105,12 @@ class RunVerbs:
         dtype
             Of the result; the columns' own by default, to which every x is cast.
         """
-        return room("run").features(self, X, dtype=dtype)
+        from ...run.inputs.features import features
 
-    def apply(self, X, *, n_threads: int | None = None, engine: str = "auto"):
-        """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
-        return room("run").apply(self, X, n_threads=n_threads, engine=engine)
+        return features(self, X, dtype=dtype)
 
-    def source_leaves(self, X, *, n_threads: int | None = None, engine: str = "auto"):
-        """(m, n_trees) exit leaf of every tree, under the number that the source gives it."""
-        return room("run").source_leaves(self, X, n_threads=n_threads, engine=engine)
-
-    def decide(self, margins):
-        """What `predict` answers where the margins are these, (m, k): link, then decision.
+    def decide(self: DecisionMachine, margins: Any) -> np.ndarray:
+        """What `predict` gives where the margins are these, (m, k): link, then decision.
 
         Examples
         --------
@@ -63,8 +118,12 @@ class RunVerbs:
         >>> dm.figure_one().decide([[5.0]])
         array([5.])
         """
-        return room("run").decide(self, room("run").given_margins(self, margins))
+        from ...run.decide import decide, given_margins
 
-    def respond(self, margins):
-        """What `response` answers where the margins are these, (m, k): the link alone."""
-        return room("run").respond(self, room("run").given_margins(self, margins))
+        return decide(self, given_margins(self, margins))
+
+    def respond(self: DecisionMachine, margins: Any) -> Float[np.ndarray, "m r"]:
+        """What `response` gives where the margins are these, (m, k): the link alone."""
+        from ...run.decide import given_margins, respond
+
+        return respond(self, given_margins(self, margins))

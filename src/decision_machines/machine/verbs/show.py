@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-from .room import room
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from ...show import AttentionDisplay, BoundaryDisplay, TemplatesDisplay, TreeDisplay
+    from ..machine import DecisionMachine
 
 
 class ShowVerbs:
     """Showing a machine: pictures, a page, a notebook."""
 
-    def plot_tree(self, ax=None, *, tree: int | None = None, x=None, X=None):
+    def plot_tree(
+        self: DecisionMachine,
+        ax: Axes | None = None,
+        *,
+        tree: int | None = None,
+        x: Any = None,
+        X: Any = None,
+    ) -> TreeDisplay:
         """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
 
         Returns a display, as do all pictures: `ax_` and `figure_` are matplotlib's.
         """
-        return room("show").plot_tree(self, ax, tree=tree, x=x, X=X)
+        from ...show import plot_tree
+
+        return plot_tree(self, ax, tree=tree, x=x, X=X)
 
     def explore(
-        self,
-        path,
-        X=None,
-        y=None,
+        self: DecisionMachine,
+        path: str | os.PathLike[str],
+        X: Any = None,
+        y: Any = None,
         *,
         open: bool = False,
         title: str | None = None,
         max_rows: int = 1000,
-    ):
+    ) -> Path:
         """Write one HTML page in which the machine can be explored; returns its path.
 
         The page needs no server and no network. It draws each tree beside its S, t, B and V,
         computes in the machine's own arithmetic while x is moved, and shows what would change the
-        answer.
+        prediction.
 
         Parameters
         ----------
@@ -43,23 +62,48 @@ class ShowVerbs:
         title
             The heading; by default what the machine was read from.
         """
-        return room("show").explore(self, path, X, y, open=open, title=title, max_rows=max_rows)
+        from ...show.explore import explore
 
-    def plot_templates(self, ax=None, *, trees=None):
+        return explore(self, path, X, y, open=open, title=title, max_rows=max_rows)
+
+    def plot_templates(
+        self: DecisionMachine, ax: Axes | None = None, *, trees: Iterable[int] | None = None
+    ) -> TemplatesDisplay:
         """Draw the template matrix B (extra `plot`)."""
-        return room("show").plot_templates(self, ax, trees=trees)
+        from ...show import plot_templates
+
+        return plot_templates(self, ax, trees=trees)
 
     def plot_attention(
-        self, X, ax=None, *, tau: float | None = None, form="soft_tree", tree: int | None = None
-    ):
+        self: DecisionMachine,
+        X: Any,
+        ax: Axes | None = None,
+        *,
+        tau: float | None = None,
+        form: str = "soft_tree",
+        tree: int | None = None,
+    ) -> AttentionDisplay:
         """Draw the weights of rows X over the leaves: the tree's own, or soft ones at τ."""
-        return room("show").plot_attention(self, X, ax, tau=tau, form=form, tree=tree)
+        from ...show import plot_attention
 
-    def plot_boundary(self, X, ax=None, *, features=(0, 1), y=None, at=None, resolution: int = 200):
-        """Draw the answers over two features, the others held at the row `at` or at medians."""
-        return room("show").plot_boundary(
-            self, X, ax, features=features, y=y, at=at, resolution=resolution
-        )
+        return plot_attention(self, X, ax, tau=tau, form=form, tree=tree)
 
-    def _repr_html_(self) -> str:
-        return room("show").repr_html(self)
+    def plot_boundary(
+        self: DecisionMachine,
+        X: Any,
+        ax: Axes | None = None,
+        *,
+        features: Sequence[int | str] = (0, 1),
+        y: Any = None,
+        at: Any = None,
+        resolution: int = 200,
+    ) -> BoundaryDisplay:
+        """Draw the predictions over two features, the others held at the row `at` or at medians."""
+        from ...show import plot_boundary
+
+        return plot_boundary(self, X, ax, features=features, y=y, at=at, resolution=resolution)
+
+    def _repr_html_(self: DecisionMachine) -> str:
+        from ...show.html import repr_html
+
+        return repr_html(self)

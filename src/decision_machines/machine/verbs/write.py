@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import os
+
+    import lightgbm
+    import onnx
+    import sklearn.base
+    import treelite
+    import xgboost
+
     from ..machine import DecisionMachine
 
 
 class WriteVerbs:
     """Writing a machine out: our own file, and back into other libraries."""
 
-    def save(self: DecisionMachine, path) -> None:
+    def save(self: DecisionMachine, path: str | os.PathLike[str]) -> None:
         """Write the machine to a file, which `dm.load` reads back equal in every bit.
 
         The file is a safetensors container with a numbered schema (`machine.schema`) in its
@@ -26,11 +34,13 @@ class WriteVerbs:
 
         save(self, path)
 
-    def to_onnx(self: DecisionMachine, *, operator: str = "v3", margins: bool = False):
+    def to_onnx(
+        self: DecisionMachine, *, operator: str = "v3", margins: bool = False
+    ) -> onnx.ModelProto:
         """The machine as an `onnx.ModelProto` (extra `onnx`), with one input X.
 
         Labels and probabilities come out where the machine decides on labels, else its response.
-        With one thread ONNX Runtime answers as the machine does, to the bit, where no link is
+        With one thread ONNX Runtime gives what the machine gives, to the bit, where no link is
         applied and the operator has the machine's types; where not, an `InexactWarning` names
         the cause. (With several threads ONNX Runtime adds partial sums, in other bits.)
 
@@ -38,10 +48,10 @@ class WriteVerbs:
         ----------
         operator
             "v3": TreeEnsembleRegressor or TreeEnsembleClassifier, of ai.onnx.ml 3 and ai.onnx
-            17, which answer in float32. "v5": TreeEnsemble of ai.onnx.ml 5 and ai.onnx 21,
-            which answers in float64 where the machine does.
+            17, which give float32. "v5": TreeEnsemble of ai.onnx.ml 5 and ai.onnx 21,
+            which gives float64 where the machine does.
         margins
-            Whether to leave link and labels out and answer with `margin`.
+            Whether to leave link and labels out and give `margin`.
 
         Raises
         ------
@@ -52,7 +62,9 @@ class WriteVerbs:
 
         return to_onnx(self, operator=operator, margins=margins)
 
-    def to_xgboost(self: DecisionMachine, *, margins: bool = False):
+    def to_xgboost(
+        self: DecisionMachine, *, margins: bool = False
+    ) -> xgboost.Booster | xgboost.XGBClassifier:
         """The machine as an `xgboost.Booster` (extra `xgboost`), or refused; never approximated.
 
         A machine that decides on the labels 0, 1 … becomes an `xgboost.XGBClassifier`. Only
@@ -62,13 +74,13 @@ class WriteVerbs:
         Parameters
         ----------
         margins
-            Whether to leave link and labels out and answer with `margin`.
+            Whether to leave link and labels out and give `margin`.
         """
         from ...libraries.xgboost.write import to_xgboost
 
         return to_xgboost(self, margins=margins)
 
-    def to_lightgbm(self: DecisionMachine, *, margins: bool = False):
+    def to_lightgbm(self: DecisionMachine, *, margins: bool = False) -> lightgbm.Booster:
         """The machine as a `lightgbm.Booster` (extra `lightgbm`), or refused; never approximated.
 
         It predicts `response`; a Booster knows no labels. Sums must be of float64. An entry absent
@@ -78,13 +90,13 @@ class WriteVerbs:
         Parameters
         ----------
         margins
-            Whether to leave the link out and answer with `margin`.
+            Whether to leave the link out and give `margin`.
         """
         from ...libraries.lightgbm.write import to_lightgbm
 
         return to_lightgbm(self, margins=margins)
 
-    def to_sklearn(self: DecisionMachine, *, margins: bool = False):
+    def to_sklearn(self: DecisionMachine, *, margins: bool = False) -> sklearn.base.BaseEstimator:
         """The machine as a fitted scikit-learn model (extra `sklearn`), or refused.
 
         One tree is a DecisionTree, an average a RandomForest, a sum a GradientBoosting (which
@@ -93,13 +105,13 @@ class WriteVerbs:
         Parameters
         ----------
         margins
-            Whether to leave link and labels out and answer with `margin`.
+            Whether to leave link and labels out and give `margin`.
         """
         from ...libraries.sklearn.write import to_sklearn
 
         return to_sklearn(self, margins=margins)
 
-    def to_treelite(self: DecisionMachine, *, margins: bool = False):
+    def to_treelite(self: DecisionMachine, *, margins: bool = False) -> treelite.Model:
         """The machine as a `treelite.Model` (extra `treelite`); its margins are equal to the bit.
 
         Give it data of `output.dtype`. A link is Treelite's own, and an `InexactWarning` says so.
@@ -107,13 +119,13 @@ class WriteVerbs:
         Parameters
         ----------
         margins
-            Whether to leave the link out and answer with `margin`.
+            Whether to leave the link out and give `margin`.
         """
         from ...libraries.treelite.write import to_treelite
 
         return to_treelite(self, margins=margins)
 
-    def to_shap(self: DecisionMachine, X=None) -> dict:
+    def to_shap(self: DecisionMachine, X: Any = None) -> dict[str, Any]:
         """What `shap.TreeExplainer` takes: a dictionary of the trees, whose output is `margin`.
 
         With background rows, ``TreeExplainer(machine.to_shap(), rows)``, the values are those of

@@ -1,16 +1,12 @@
-"""The native engine: a plan compiled from the machine, and the data handed to it where it lies."""
+"""The native engine's plan of a machine: all that the compiled code needs to know of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ... import _native
-from ..inputs.arrays import is_table, read_rows, sparse_matrix
-from ..inputs.tables import table_columns
-from .processor import cpu_count, target
 
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
@@ -18,19 +14,28 @@ if TYPE_CHECKING:
 AGGREGATES = {"sum": 0, "min": 1, "max": 2}
 FORCES = {"auto": 0, "select": 1, "deep": 2, "raw": 3, "pack": 4}
 """Kernels that a plan may be held to, for tests and measurements."""
-ROWS_FOR_THREADS = 2048
-"""Fewer rows than this are done before a second thread has started."""
-ROWS_AT_ONCE = 65536
 
 
-def supports(machine: DecisionMachine) -> bool:
-    """Whether the native engine can run this machine; the walk does the others."""
+def refusal(machine: DecisionMachine) -> str | None:
+    """Why the native engine cannot run this machine, or None where it can.
+
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> refusal(dm.figure_one()) is None
+    True
+    """
     linear = machine.linear
-    return (
-        machine.output.aggregate in AGGREGATES
-        and machine.n_leaves < 2**31
-        and (linear is None or linear.intercept.dtype == linear.coefficient.dtype)
-    )
+    if machine.output.aggregate not in AGGREGATES:
+        return f"it combines trees by their {machine.output.aggregate}"
+    if machine.n_leaves >= 2**31:
+        return f"it has {machine.n_leaves} leaves, more than can be numbered in 32 bits"
+    if linear is not None and linear.intercept.dtype != linear.coefficient.dtype:
+        return (
+            f"its linear leaves have intercepts of {linear.intercept.dtype} and coefficients of "
+            f"{linear.coefficient.dtype}"
+        )
+    return None
 
 
 def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto") -> Any:
@@ -114,10 +119,10 @@ def describe_plan(machine: DecisionMachine) -> dict[str, Any]:
     >>> describe_plan(dm.figure_one())["trees by kernel"]
     {'select': 1}
     """
-    ready = machine.__dict__.get("_ready") or prepare(machine)
-    if ready.plan is None:
-        return {"target": "none: the plain walk runs this machine"}
-    plan = ready.plan.describe()
+    cause = refusal(machine)
+    if cause is not None:
+        return {"target": f"none, because {cause}: the walk runs this machine"}
+    plan = machine._prepared.compiled(machine).plan.describe()
     kernels = plan["kernels"]
     nodes = machine.n_tests + machine.n_leaves
     return {
@@ -130,87 +135,3 @@ def describe_plan(machine: DecisionMachine) -> dict[str, Any]:
         "bytes": plan["bytes"],
         "bytes per node": round(plan["bytes"] / max(nodes, 1), 1),
     }
-
-
-class Ready(NamedTuple):
-    """A machine's plan, and what a call needs to know of the machine, looked up once."""
-
-    plan: Any
-    """None where the native engine cannot run the machine."""
-    width: int
-    """Columns of an array that can be handed over as it is; -1 where none can."""
-    n_outputs: int
-    n_trees: int
-    dtype: np.dtype
-    integers_single: bool
-
-
-def prepare(machine: DecisionMachine) -> Ready:
-    """Compile the machine's plan, and keep it with the machine.
-
-    Threads that come first at the same time each compile; one of the equal plans is kept.
-    """
-    columns = machine.columns
-    ready = Ready(
-        compile_plan(machine, target=target()) if supports(machine) else None,
-        -1 if columns.encodes_arrays else columns.n_features,
-        machine.n_outputs,
-        machine.n_trees,
-        machine.output.dtype,
-        columns.integers_as == np.float32,
-    )
-    return machine.__dict__.setdefault("_ready", ready)
-
-
-def margin(machine: DecisionMachine, X: Any, n_threads: int | None = None):
-    """(m, k) margins, or None where another engine must do it."""
-    ready = machine.__dict__.get("_ready") or prepare(machine)
-    if ready.width >= 0 and ready.plan:
-        found = ready.plan.row(X, ready.integers_single)
-        if found is not None:
-            return found
-    return _general(ready, machine, X, n_threads, leaves=False)
-
-
-def apply(machine: DecisionMachine, X: Any, n_threads: int | None = None):
-    """(m, n_trees) exit leaves, or None where another engine must do it."""
-    ready = machine.__dict__.get("_ready") or prepare(machine)
-    return _general(ready, machine, X, n_threads, leaves=True)
-
-
-def _general(ready: Ready, machine: DecisionMachine, X: Any, n_threads: int | None, leaves: bool):
-    """Any X: read where it lies if the engine can, else turned into floats a block at a time."""
-    plan, columns = ready.plan, machine.columns
-    if plan is None:
-        return None
-
-    def threads(n_rows: int) -> int:
-        if n_threads is None:
-            return 1 if n_rows < ROWS_FOR_THREADS else cpu_count()
-        return int(n_threads)
-
-    def empty(n_rows: int) -> np.ndarray:
-        shape = (n_rows, ready.n_trees if leaves else ready.n_outputs)
-        return np.empty(shape, np.int32 if leaves else ready.dtype)
-
-    if sp.issparse(X) and not columns.encodes_arrays:
-        rows = sparse_matrix(X, columns)
-        out = empty(rows.shape[0])
-        if plan.sparse(rows.data, rows.indices, rows.indptr, out, leaves, threads(len(out))):
-            return out
-    elif is_table(X):
-        parts = table_columns(X, columns)
-        out = empty(parts.n_rows)
-        if plan.features(parts.values, parts.n_rows, out, leaves, threads(len(out))):
-            return out
-    elif type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == ready.width:
-        out = empty(len(X))
-        if plan.array(X, out, leaves, threads(len(out)), ready.integers_single):
-            return out
-    rows = read_rows(X, columns)
-    out = empty(rows.n_rows)
-    for start in range(0, rows.n_rows, ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, rows.n_rows)
-        block = np.ascontiguousarray(rows.block(start, stop), columns.dtype)
-        plan.array(block, out[start:stop], leaves, threads(stop - start), ready.integers_single)
-    return out

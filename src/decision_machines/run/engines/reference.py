@@ -51,7 +51,7 @@ def selected(machine: DecisionMachine, z: Num[Any, "m n"], tests: slice) -> Num[
     """S z: the column that each test reads, or the weighted sum of an oblique test.
 
     A weight that is not stored does not read its column, so NaN or inf there does no harm; the
-    terms are added in the order of the columns.
+    terms are added in the order of the columns, each product rounded before it is added.
     """
     xp = namespace(z)
     if not machine.is_oblique:
@@ -63,7 +63,8 @@ def selected(machine: DecisionMachine, z: Num[Any, "m n"], tests: slice) -> Num[
         terms = slice(S.indptr[j], S.indptr[j + 1])
         total = xp.zeros_like(z[:, 0])
         for column, weight in zip(S.indices[terms], S.data[terms], strict=True):
-            total = total + z[:, int(column)] * float(weight)
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = total + z[:, int(column)] * float(weight)
         q.append(total)
     return xp.stack(q, axis=1) if q else z[:, :0]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .combine import combine
-from .reference import leaf_values
+from .reference import leaf_values, selected
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, Num
@@ -27,7 +27,9 @@ def exit_leaves(
         return np.full(len(z), leaves.start, np.int64)
     node = np.full(len(z), tests.start, np.int64)
     rows = np.arange(len(z))
-    oblique = z @ machine.S[tests].T if machine.is_oblique else None
+    # Columns side by side, because `selected` adds the terms column by column. SciPy's product is no
+    # substitute: where its compiler fused multiplication and addition, sums have other bits.
+    oblique = selected(machine, np.asfortranarray(z), tests) if machine.is_oblique else None
     while len(rows):
         at = node[rows]
         q = (

@@ -1,1 +1,1 @@
-"""What users pass, as rows of features."""
+"""What users pass, read as rows of raw features: arrays, sparse matrices, tables, labels."""

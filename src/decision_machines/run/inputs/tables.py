@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from .arrays import DOING, Rows
-from .hashed_labels import hashed_positions
-from .labels import position_of
+from .arrays import DOING
+from .label_positions import hashed_positions, position_of
 
 if TYPE_CHECKING:
+    from jaxtyping import Num
+
     from ...machine import Columns
 
 
 class TableColumns(NamedTuple):
+    """The columns of a table, in the order of a machine's features."""
+
     n_rows: int
     values: list[np.ndarray]
     """One array for each feature, in the table's own dtype and memory where it holds numbers."""
 
 
-def table_rows(X: Any, columns: Columns) -> Rows:
-    """The rows of a table: columns matched by name, labels turned into their codes."""
+def table_array(X: Any, columns: Columns) -> Num[np.ndarray, "m n_features"]:
+    """A table as one array: columns matched by name, labels turned into their codes."""
     n_rows, values = table_columns(X, columns)
     x = np.empty((n_rows, columns.n_features), columns.dtype, order="F")
     with np.errstate(over="ignore"):
@@ -32,7 +35,7 @@ def table_rows(X: Any, columns: Columns) -> Rows:
             x[:, feature] = column
     if not np.isnan(columns.missing_value):
         x[x == columns.missing_value] = np.nan
-    return Rows(n_rows, lambda start, stop: x[start:stop])
+    return x
 
 
 def table_columns(X: Any, columns: Columns) -> TableColumns:
@@ -97,7 +100,7 @@ def _with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
     return replace(columns, categories=dict(zip(labelled, labels, strict=True)))
 
 
-def _match(found: list, columns: Columns) -> list[int]:
+def _match(found: list[Any], columns: Columns) -> list[int]:
     """The table's column for each feature."""
     if columns.names is None:
         if len(found) != columns.n_features:
@@ -192,7 +195,7 @@ def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
     )
 
 
-def _codes(series: Any, labels: tuple, dtype: np.dtype) -> np.ndarray:
+def _codes(series: Any, labels: tuple[Any, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """Positions of the labels; -1 for a label that is not among them, NaN for none."""
     position = {label: i for i, label in enumerate(labels)}
     uniques = series.unique().to_list()

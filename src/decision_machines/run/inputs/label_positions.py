@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...machine.labels import label_hash
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-def positions(column: np.ndarray, labels: tuple) -> Float[np.ndarray, "m"]:
+def positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, "m"]:
     """The position of each entry; -1 for one that is not among the labels, NaN for none.
 
     Examples
@@ -38,8 +39,36 @@ def positions(column: np.ndarray, labels: tuple) -> Float[np.ndarray, "m"]:
         ) from None
 
 
-def position_of(label: Any, position: dict) -> float:
+def position_of(label: Any, position: dict[Any, int]) -> float:
     """The position of one label; None is a label of its own only where the model knows it."""
     if label is None or label != label:
         return float(position.get(None, np.nan)) if label is None else np.nan
     return float(position.get(label, -1))
+
+
+def hashed_positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, "m"]:
+    """The position of each entry among labels matched by the hash of their text, as CatBoost does.
+
+    An integer is the label of its digits; CatBoost takes neither other numbers nor None for a
+    label, and nor do we.
+
+    Examples
+    --------
+    >>> hashed_positions(np.array([1, "b", "1"], object), ("1", "a"))
+    array([ 0., -1.,  0.])
+    """
+    position = {
+        label_hash(label) if isinstance(label, str) else label: i for i, label in enumerate(labels)
+    }
+    code: dict[Any, float] = {}
+    for value in column.tolist():
+        if value not in code:
+            if not isinstance(value, (str, int)):
+                raise InputError(
+                    "reading X",
+                    f"the entry {value!r} of a categorical feature",
+                    "give its categories as text or integers, as CatBoost asks for too",
+                )
+            text = value if isinstance(value, str) else str(int(value))
+            code[value] = float(position.get(label_hash(text), -1))
+    return np.array([code[value] for value in column.tolist()], np.float64)
