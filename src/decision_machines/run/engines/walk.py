@@ -27,8 +27,8 @@ def exit_leaves(
         return np.full(len(z), leaves.start, np.int64)
     node = np.full(len(z), tests.start, np.int64)
     rows = np.arange(len(z))
-    # Columns side by side, because `selected` adds the terms column by column. SciPy's product is no
-    # substitute: where its compiler fused multiplication and addition, sums have other bits.
+    # Columns side by side, because `selected` adds the terms column by column. It does not use
+    # SciPy's product, which has other bits where a compiler fused multiplication and addition.
     oblique = selected(machine, np.asfortranarray(z), tests) if machine.is_oblique else None
     while len(rows):
         at = node[rows]
