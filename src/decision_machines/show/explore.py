@@ -21,6 +21,8 @@ from ..files.atomic import write_atomically
 from .page_data import page_data
 
 if TYPE_CHECKING:
+    import os
+
     from ..machine import DecisionMachine
 
 MODULES = (
@@ -35,7 +37,7 @@ EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 def explore(
     machine: DecisionMachine,
-    path: str | Path,
+    path: str | os.PathLike[str],
     X: Any = None,
     y: Any = None,
     *,

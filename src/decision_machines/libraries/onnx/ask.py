@@ -48,7 +48,7 @@ class OnnxOracle(Oracle):
         if self.machine.output.classes is None:
             ours = self.machine.predict(X)
             return "response", ours, np.asarray(answers[0]).reshape(ours.shape)
-        ours = self.machine.predict_proba(X)
+        ours = np.asarray(self.machine.predict_proba(X))
         theirs = answers[-1]
         if isinstance(theirs, list):
             labels = self.machine.output.classes[0].tolist()
