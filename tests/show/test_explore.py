@@ -244,60 +244,211 @@ def test_soft_weights_are_those_of_the_soft_tree(show, tau):
 # -- what would change the answer ------------------------------------------------------------------
 
 
-def brute_force(machine, tree, x, spans):
-    """Fewest features and smallest change to another answer, over every combination of values.
+def choices_of(machine, x, spans):
+    """For each feature its own value and all others at which some test of it turns."""
+    columns = machine.columns
+    found = []
+    for feature in range(machine.n_features):
+        t = machine.t[(columns.feature == feature)[machine.selection]]
+        zero = np.array([1e-35], np.float32).astype(t.dtype)
+        beyond = np.nextafter(zero, np.inf, dtype=t.dtype)
+        values = [
+            t,
+            np.nextafter(t, np.inf, dtype=t.dtype),
+            [0.0, *zero, *-zero, *beyond, *-beyond],
+        ]
+        if np.any(columns.rule[columns.feature == feature] == dm.Rule.MEMBER):
+            values.append(np.arange(14.0))
+        values.append([spans[feature].mean()])
+        own = np.unique(np.concatenate([np.asarray(v, float) for v in values]))
+        found.append(np.concatenate([[x[feature]], own[np.isfinite(own)]]))
+    return found
+
+
+def brute_force(machine, x, spans, is_met):
+    """Fewest features and smallest change that meet a goal, over every combination of values.
 
     A change of category, and one of a missing value, counts as a whole slider.
     """
-    alone, columns = machine.tree(tree), machine.columns
-    column = machine.selection
-    choices, whole = [], np.isnan(x)
-    for feature in range(machine.n_features):
-        reads = columns.feature == feature
-        whole[feature] |= np.any(columns.rule[reads] == dm.Rule.MEMBER)
-        t = machine.t[reads[column]]
-        zero = np.array([1e-35], np.float32).astype(t.dtype)
-        values = [t, np.nextafter(t, np.inf, dtype=t.dtype), [0.0, *zero, *-zero]]
-        beyond = np.nextafter(zero, np.inf, dtype=t.dtype)
-        values += [beyond, -beyond, np.arange(14.0), [spans[feature].mean()]]
-        found = np.unique(np.concatenate([np.asarray(v, float) for v in values]))
-        choices.append(np.concatenate([[x[feature]], found]))
+    columns = machine.columns
+    named = np.unique(columns.feature[columns.rule == dm.Rule.MEMBER])
+    whole = np.isnan(x) | np.isin(np.arange(machine.n_features), named)
+    choices = choices_of(machine, x, spans)
     grid = np.stack(np.meshgrid(*choices, indexing="ij"), axis=-1).reshape(-1, machine.n_features)
-    other = np.any(alone.margin(grid) != alone.margin(x[None]), axis=1)
-    if not other.any():
+    grid = grid[is_met(grid)]
+    if not len(grid):
         return None
-    grid = grid[other]
     is_changed = ~((grid == x) | (np.isnan(grid) & np.isnan(x)))
     parts = np.where(whole, 1.0, np.abs(grid - x) / np.diff(spans, axis=1)[:, 0])
     counts, sizes = is_changed.sum(axis=1), np.where(is_changed, parts, 0).max(axis=1)
     return counts.min(), sizes[counts == counts.min()].min(), sizes.min()
 
 
+def rows_of(machine, rng, n, *, missing=0.1):
+    X = np.round(2 * rng.standard_normal((n, machine.n_features)), 1)
+    X = X.astype(machine.columns.dtype).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
 @pytest.mark.parametrize("seed", range(10))
-def test_no_change_is_nearer_than_the_one_shown(show, seed):
+def test_no_change_of_a_tree_is_nearer_than_the_one_shown(show, seed):
     from decision_machines.show.page_data import feature_spans
 
     rng = np.random.default_rng(seed)
     dtype = (np.float64, np.float32)[seed % 2]
-    machine = make_machine([6, 5], rng, rules=seed >= 4, dtype=dtype, n_outputs=1 + seed % 3)
-    X = np.round(2 * rng.standard_normal((10, machine.n_features)), 1)
-    X = X.astype(machine.columns.dtype).astype(float)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    page, spans = show(machine), feature_spans(machine, None)
+    both = make_machine([6, 5], rng, rules=seed >= 4, dtype=dtype, n_outputs=1 + seed % 3)
+    X = rows_of(both, rng, 10)
     for tree in range(2):
-        alone = machine.tree(tree)
-        for x, found in zip(X, run(page, "nearest", X, tree, "any"), strict=True):
-            expected = brute_force(machine, tree, x, spans)
+        machine = both.tree(tree)
+        page, spans = show(machine), feature_spans(machine, None)
+        found = run(page, "change", X, {"kind": "other"}, 0)
+        for x, change in zip(X, found, strict=True):
+            before = machine.margin(x[None])
+
+            def is_met(rows, machine=machine, before=before):
+                return np.any(machine.margin(rows) != before, axis=1)
+
+            expected = brute_force(machine, x, spans, is_met)
+            assert change["method"] == "tree"
+            assert change["isProvenNone"] == (expected is None)
             if expected is None:
-                assert found["fewest"] is None
+                assert change["fewest"] is None
+                assert change["smallest"] is None
                 continue
-            assert found["fewest"]["count"] == expected[0]
-            assert found["fewest"]["size"] == pytest.approx(expected[1], rel=1e-12)
-            assert found["smallest"]["size"] == pytest.approx(expected[2], rel=1e-12)
-            for move in found.values():
-                moved = floats([move["x"]])
-                assert alone.apply(moved).item() == move["leaf"]
-                assert np.any(alone.margin(moved) != alone.margin(x[None]))
+            assert change["fewest"]["count"] == expected[0]
+            assert change["fewest"]["size"] == pytest.approx(expected[1], rel=1e-12)
+            assert change["smallest"]["size"] == pytest.approx(expected[2], rel=1e-12)
+            for kind, proof in (("fewest", "isFewest"), ("smallest", "isSmallest")):
+                assert change[kind][proof]
+                assert is_met(floats([change[kind]["x"]])).all()
+
+
+@pytest.mark.parametrize("missing_value", [-1.5, 0.0, 2.0])
+def test_a_change_never_lands_on_the_mark_of_what_is_missing(show, missing_value):
+    """The number just above a threshold may be the one that the machine reads as missing."""
+    from decision_machines.show.page_data import feature_spans
+
+    machine = make_machine([2], np.random.default_rng(0), rules=False, n_features=1)
+    columns = replace(machine.columns, missing_value=missing_value)
+    t = np.nextafter(np.array([missing_value]), -np.inf)
+    machine = replace(machine, columns=columns, t=t, missing=np.array([-1], np.int8))
+    x = np.array([missing_value - 1])
+    change = run(show(machine), "change", x[None], {"kind": "other"}, 0)[0]["smallest"]
+    moved = floats([change["x"]])
+    assert machine.apply(moved).item() == 1
+    assert moved.item() == np.nextafter(missing_value, np.inf)
+    length = np.diff(feature_spans(machine, None)[0]).item()
+    assert change["size"] == pytest.approx((moved.item() - x.item()) / length)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_proven_of_a_forest_is_true_and_small_forests_are_proven(show, seed):
+    from decision_machines.show.page_data import feature_spans
+
+    rng = np.random.default_rng(seed)
+    dtype = (np.float64, np.float32)[seed % 2]
+    machine = make_machine(
+        [4, 3, 5],
+        rng,
+        rules=seed >= 6,
+        dtype=dtype,
+        values="real",
+        n_features=3,
+        n_outputs=(1, 3)[seed % 3 == 2],
+        output_dtype=(np.float64, np.float32)[seed // 2 % 2],
+    )
+    if seed % 3 == 2:
+        output = replace(machine.output, classes=(np.array(["a", "b", "c"]),), decision="argmax")
+        machine = replace(machine, output=output)
+    X = rows_of(machine, rng, 6)
+    page, spans = show(machine), feature_spans(machine, None)
+    middle = float(np.median(machine.margin(X)[:, 0]))
+    goals = [{"kind": "atLeast", "output": 0, "value": middle + 0.5}]
+    goals.append({"kind": "atMost", "output": 0, "value": middle - 0.5})
+    if machine.output.classes is not None:
+        goals = [{"kind": "other"}, {"kind": "label", "index": 1}]
+    for goal in goals:
+        for x, change in zip(X, run(page, "change", X, goal, 4000), strict=True):
+            before = machine.predict(x[None])
+
+            def is_met(rows, goal=goal, before=before):
+                if goal["kind"] == "other":
+                    return machine.predict(rows) != before
+                if goal["kind"] == "label":
+                    return machine.predict(rows) == "abc"[goal["index"]]
+                found = machine.predict(rows)
+                low = goal["kind"] == "atLeast"
+                return found >= goal["value"] if low else found <= goal["value"]
+
+            if is_met(x[None]).all():
+                continue
+            assert change["method"] == "forest"
+            expected = brute_force(machine, x, spans, is_met)
+            assert change["isProvenNone"] == (expected is None)
+            if expected is None:
+                continue
+            assert change["smallest"]["isSmallest"]
+            assert change["fewest"]["isFewest"]
+            assert change["fewest"]["count"] == change["fewest"]["countAtLeast"] == expected[0]
+            assert change["smallest"]["size"] == pytest.approx(expected[2], rel=1e-12)
+            for kind in ("fewest", "smallest"):
+                assert is_met(floats([change[kind]["x"]])).all()
+
+
+@pytest.mark.parametrize("boxes", [0, 300, 4000])
+def test_bounds_of_a_forest_hold_beside_pythons_own_search(show, boxes):
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    X, y = load_breast_cancer(return_X_y=True)
+    model = GradientBoostingClassifier(n_estimators=40, max_depth=3, random_state=0).fit(X, y)
+    machine = dm.convert(model)
+    from decision_machines.show.page_data import feature_spans
+
+    spans = feature_spans(machine, machine.features(X))
+    rows = X[[0, 3, 40, 81]].astype(np.float32).astype(float)
+    found = run(show(machine, X), "change", rows, {"kind": "other"}, boxes)
+    n_open = 0
+    for x, change in zip(rows, found, strict=True):
+        python = machine.counterfactual(x, scale=np.diff(spans, axis=1)[:, 0], budget=4000)
+        smallest = change["smallest"]
+        assert smallest["sizeAtLeast"] <= python.distance * (1 + 1e-12)
+        assert python.lower <= smallest["size"] * (1 + 1e-12)
+        assert smallest["sizeAtLeast"] <= smallest["size"]
+        if smallest["isSmallest"] and python.exact:
+            assert smallest["size"] == pytest.approx(python.distance, rel=1e-12)
+        n_open += not smallest["isSmallest"]
+        for kind in ("fewest", "smallest"):
+            moved = floats([change[kind]["x"]])
+            assert machine.predict(moved)[0] != machine.predict(x[None])[0]
+    assert boxes == 300 or (n_open > 0) == (boxes == 0)
+
+
+@pytest.mark.parametrize(("library", "name"), MODELS, ids=[f"{a}: {b}" for a, b in MODELS])
+def test_every_change_shown_gives_the_promised_answer(show, library, name):
+    machine = dm.convert(models(library)[name])
+    page, numbers = show(machine), as_read(machine)
+    X = probe_rows(machine, max_rows=3)
+    is_labels = (
+        machine.output.classes is not None and machine.output.decision != "each_margin_above"
+    )
+    is_value = not is_labels and decision in ("response", "margin")
+    goal = {"kind": "other"}
+    if is_value and machine.n_trees > 1:
+        value = float(numbers.response(X).ravel()[0])
+        goal = {"kind": "atLeast", "output": 0, "value": value + 0.01 * abs(value) + 1e-3}
+    for x, change in zip(X, run(page, "change", X, goal, 200), strict=True):
+        for found in filter(None, (change["fewest"], change["smallest"])):
+            moved = floats([found["x"]])
+            assert_same(page, machine, moved)
+            if goal["kind"] == "atLeast":
+                assert numbers.response(moved).ravel()[0] >= goal["value"] * (1 - 1e-12)
+                continue
+            before, after = (np.asarray(numbers.predict(rows)) for rows in (x[None], moved))
+            assert not np.array_equal(before, after)
+            if is_labels:
+                assert found["prediction"] == ", ".join(map(str, after.reshape(-1).tolist()))
 
 
 def test_a_change_of_class_changes_the_class(show):
@@ -305,17 +456,30 @@ def test_a_change_of_class_changes_the_class(show):
     words = np.array(["setosa", "versicolor", "virginica"])[y]
     tree = dm.convert(DecisionTreeClassifier(max_depth=5, random_state=0).fit(X, words))
     page = show(tree, X, words)
-    for wanted in ("any", "0", "2"):
-        found = run(page, "nearest", X[::10], 0, wanted)
+    goals = [{"kind": "other"}, {"kind": "label", "index": 0}, {"kind": "label", "index": 2}]
+    for wanted in goals:
+        found = run(page, "change", X[::10], wanted, 0)
         for x, moves in zip(X[::10], found, strict=True):
             before = tree.predict(x[None])[0]
-            if moves["fewest"] is None:
-                assert wanted != "any"
-                assert before == tree.output.classes[0][int(wanted)]
-                continue
             after = tree.predict(floats([moves["fewest"]["x"]]))[0]
-            assert after != before
-            assert wanted == "any" or after == tree.output.classes[0][int(wanted)]
+            if wanted["kind"] == "other":
+                assert after != before
+                continue
+            assert after == tree.output.classes[0][wanted["index"]]
+            assert (moves["fewest"]["count"] == 0) == (before == after)
+
+
+def test_features_of_whole_numbers_move_by_whole_numbers(show):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 90, 400), rng.integers(0, 9, 400), rng.random(400)])
+    y = (X[:, 0] + 8 * X[:, 1] + 20 * X[:, 2] > 70).astype(int)
+    model = RandomForestClassifier(8, max_depth=5, random_state=0).fit(X, y)
+    machine = dm.convert(model)
+    rows = X[:10].astype(np.float32).astype(float)
+    for change in run(show(machine, X), "change", rows, {"kind": "other"}, 400):
+        for found in (change["fewest"], change["smallest"]):
+            moved = floats([found["x"]])[0]
+            assert np.array_equal(moved[:2], np.round(moved[:2]))
 
 
 def test_changes_of_categories_and_oblique_tests_hold(show):
@@ -323,19 +487,54 @@ def test_changes_of_categories_and_oblique_tests_hold(show):
     machine = dm.convert(models("lightgbm")["LGBMClassifier, table"])
     codes = machine.features(frame)[:20].astype(float)
     numbers = as_read(machine)
-    oblique = make_machine([9], np.random.default_rng(5), oblique=True, rules=False)
+    oblique = make_machine([9, 6], np.random.default_rng(5), oblique=True, rules=False)
     rows = np.round(np.random.default_rng(0).standard_normal((20, oblique.n_features)), 2)
+    value = float(np.quantile(oblique.margin(rows)[:, 0], 0.7))
+    more = {"kind": "atLeast", "output": 0, "value": value}
     n_found = 0
-    for given, own, X in ((machine, numbers, codes), (oblique, oblique, rows)):
+    for given, own, X, goal in (
+        (machine, numbers, codes, {"kind": "other"}),
+        (oblique, oblique, rows, more),
+    ):
         page = show(given)
-        for x, moves in zip(X, run(page, "nearest", X, 0, "any"), strict=True):
-            for move in filter(None, moves.values()):
+        for x, change in zip(X, run(page, "change", X, goal, 400), strict=True):
+            assert change["method"] == ("forest" if given is machine else "one feature")
+            for found in filter(None, (change["fewest"], change["smallest"])):
                 n_found += 1
-                moved = floats([move["x"]])
-                alone = own.tree(0)
-                assert alone.apply(moved).item() == move["leaf"]
-                assert alone.margin(moved) != alone.margin(x[None])
+                moved = floats([found["x"]])
+                if goal is more:
+                    assert own.margin(moved)[0, 0] >= value
+                    assert not found.get("isSmallest")
+                else:
+                    assert own.predict(moved)[0] != own.predict(x[None])[0]
     assert n_found > 40
+
+
+def test_a_change_of_a_forest_can_be_tried_and_keeps_its_promise(show):
+    machine, X = forest()
+    page = show(machine, X)
+    for row in (0, 60, 140):
+        page.execute_script(f"explorer.setInput(new Float64Array({X[row].tolist()}))")
+        settle(page)
+        before = element(page, "#prediction").text
+        done = "#change [data-state=done] button.try"
+        awaited(page, lambda: "searching" not in (state(page) or "searching"))
+        n_cards = len(page.find_elements("css selector", done))
+        assert n_cards > 0
+        for card in range(n_cards):
+            promised = page.find_elements("css selector", ".promised")[card].text
+            assert "Proven" in page.find_elements("css selector", ".proof")[card].text
+            page.find_elements("css selector", done)[card].click()
+            settle(page)
+            assert element(page, "#prediction").text == promised != before
+            assert str(machine.predict(present_x(page)[None])[0]) == promised
+            page.execute_script(f"explorer.setInput(new Float64Array({X[row].tolist()}))")
+            settle(page)
+            awaited(page, lambda: "searching" not in (state(page) or "searching"))
+
+
+def state(page):
+    return element(page, "#change .changes").get_attribute("data-state")
 
 
 # -- people use it ---------------------------------------------------------------------------------

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 MODULES = (
-    *("numbers", "machine", "columns", "evaluate", "links", "decisions", "soften", "nearest"),
-    *("words", "drawn", "svg", "tree_view", "grid_view", "matrix_view", "values_view", "inputs"),
-    *("forest", "answer", "scene", "change", "rows", "temperature", "theme", "check", "app"),
+    *("numbers", "machine", "columns", "evaluate", "links", "decisions", "soften"),
+    *("cells", "moves", "goals", "reach", "tree_change", "forest_change", "one_feature"),
+    *("change_search", "words", "drawn", "svg", "tree_view", "grid_view", "matrix_view"),
+    *("values_view", "inputs", "forest", "answer", "scene", "change", "rows", "temperature"),
+    *("theme", "check", "app"),
 )
 """The page's modules, each after those that it imports."""
 IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..explain.change.goal_functions import bound_of
 from ..machine import Rule
 from ..machine.schema import number_to_json
 from ..machine.trees import ranges
@@ -56,6 +57,7 @@ def page_data(
         "machine": _machine(machine, labels or {}),
         "notices": notices,
         "spans": packed(spans),
+        "whole": whole_features(rows),
         "rows": None if rows is None else _rows(rows, y, max_rows),
         "check": {
             "x": packed(checked),
@@ -159,6 +161,7 @@ def _output(machine: DecisionMachine) -> dict[str, Any]:
         "scale": output.scale,
         "aggregate": output.aggregate,
         "weights": None if output.weights is None else packed(output.weights),
+        "bound": bound_of(machine),
         "link": output.link,
         "link_params": [number_to_json(v) for v in output.link_params],
         "decision": output.decision,
@@ -233,6 +236,15 @@ def feature_spans(
             members = sets.members[ranges(sets.start, own)]
             spans[i] = 0, max(members.max(initial=1) + 1, spans[i, 1])
     return spans
+
+
+def whole_features(rows: Float[np.ndarray, "m n"] | None) -> list[int]:
+    """The features that hold whole numbers in every row, where rows are many enough to tell."""
+    if rows is None or len(rows) < ENOUGH_ROWS:
+        return []
+    is_number = np.isfinite(rows)
+    is_whole = np.all(~is_number | (rows == np.floor(rows)), axis=0) & np.any(is_number, axis=0)
+    return np.flatnonzero(is_whole).tolist()
 
 
 def _thresholds(machine: DecisionMachine) -> tuple[np.ndarray, np.ndarray]:

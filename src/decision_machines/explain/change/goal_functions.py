@@ -25,29 +25,53 @@ KEEPS_ORDER = ("identity", "softmax", "catboost_softmax", "lightgbm_softmax", "x
 """Links under which the largest margin is the largest response, ties within rounding apart."""
 
 
+def bound_of(machine: DecisionMachine) -> str | None:
+    """What bounds a forest's answers: "classes" (one margin beside another), "margin" or
+    "second_margin" (one against a number), "values" (each of several); None where nothing does.
+
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> bound_of(dm.figure_one())
+    'margin'
+    """
+    output = machine.output
+    if output.aggregate != "sum":
+        return None
+    if output.decision == "argmax_margin" or (
+        output.decision == "argmax" and output.link in KEEPS_ORDER
+    ):
+        return "classes"
+    if machine.n_outputs == 1 and (
+        output.link not in NOT_MONOTONE or output.decision.startswith("margin")
+    ):
+        return "margin"
+    if output.decision == "second_margin_above" and machine.n_outputs == 2:
+        return "second_margin"
+    if output.decision in ("response", "margin") and output.link == "identity":
+        return "values"
+    return None
+
+
 def with_functions(found: Goal) -> Goal:
     """The goal with the functions that bound it."""
     machine = found.machine
     output = machine.output
+    bound = bound_of(machine)
+    if bound == "classes":
+        return _between_classes(found)
+    if bound == "margin":
+        return _one_margin(found)
+    if bound == "second_margin":
+        return _one_margin(found, which=1)
+    if bound == "values" and found.target is None:
+        return _any_value(found)
     if output.aggregate != "sum":
         raise UnsupportedModelError(
             DOING,
             f"the machine takes the {output.aggregate} of its trees, not their sum",
             "ask one tree: machine.tree(i)",
         )
-    is_values = output.decision in ("response", "margin")
-    if output.decision == "argmax_margin" or (
-        output.decision == "argmax" and output.link in KEEPS_ORDER
-    ):
-        return _between_classes(found)
-    if machine.n_outputs == 1 and (
-        output.link not in NOT_MONOTONE or output.decision.startswith("margin")
-    ):
-        return _one_margin(found)
-    if output.decision == "second_margin_above" and machine.n_outputs == 2:
-        return _one_margin(found, which=1)
-    if is_values and output.link == "identity" and found.target is None:
-        return _any_value(found)
     raise UnsupportedModelError(
         DOING,
         f"a forest with the link {output.link!r} and the decision {output.decision!r}, which we "

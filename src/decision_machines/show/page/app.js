@@ -4,7 +4,7 @@ import { bytesOf, readMachine, unpack } from "./machine.js";
 import { evaluate } from "./evaluate.js";
 import { respond } from "./links.js";
 import { softMargins, softTree } from "./soften.js";
-import { moved, nearestChange } from "./nearest.js";
+import { searchChange } from "./change_search.js";
 import { condition, leafName, plural, sideName, testSentence } from "./words.js";
 import { drawnPart } from "./drawn.js";
 import { LEAF_WIDTHS, TreeView, treeWidth } from "./tree_view.js";
@@ -14,7 +14,7 @@ import { Inputs, firstInput } from "./inputs.js";
 import { Forest } from "./forest.js";
 import { answerFor, predictionText, showAnswer } from "./answer.js";
 import { makeScene } from "./scene.js";
-import { Change } from "./change.js";
+import { Change, changeScales } from "./change.js";
 import { Rows } from "./rows.js";
 import { makeTemperature } from "./temperature.js";
 import { makeTheme } from "./theme.js";
@@ -63,7 +63,8 @@ const inputs = new Inputs(machine, spans, {
   },
 });
 const forest = new Forest(machine, { onPick: pickTree });
-const change = new Change(machine, spans, { onTry: setInput });
+const scales = changeScales(machine, spans, data.whole);
+const change = new Change(machine, scales, { onTry: setInput });
 
 function pickTree(tree) {
   state.tree = tree;
@@ -170,7 +171,7 @@ function showScene() {
   forest.update(scene);
   showAnswer(machine, scene.answer, scene, rows?.known(state.row) ?? null);
   showPath();
-  change.update(state.x, state.tree);
+  change.update(state.x);
   announce();
 }
 
@@ -288,11 +289,14 @@ globalThis.explorer = {
       return { weights: Array.from(softTree(machine, z, tree, tau).weights), margin: softMargins(machine, cast, z, tau) };
     });
   },
-  nearest(base64, tree, wanted) {
+  /** What would change the answers; `boxes` bounds the search as time does in the page. */
+  change(base64, wanted, boxes) {
     return this.rows(base64).map((x) => {
-      const { fewest, smallest } = nearestChange(machine, x, tree, change.scales, wanted);
-      const told = (move) => move && { x: bits(moved(x, move)), leaf: move.leaf, count: move.count, size: move.size, answer: move.answer };
-      return { fewest: told(fewest), smallest: told(smallest) };
+      const search = searchChange(machine, x, scales, wanted, { boxes, isOver: () => false });
+      let step = search.next();
+      while (!step.done) step = search.next();
+      const told = (found) => found && { ...found, x: bits(found.x), changes: found.changes.length, prediction: predictionText(machine, answerFor(machine, evaluate(machine, found.x).margin)) };
+      return { ...step.value, fewest: told(step.value.fewest), smallest: told(step.value.smallest) };
     });
   },
   setInput,
