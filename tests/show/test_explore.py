@@ -430,9 +430,8 @@ def test_every_change_shown_gives_the_promised_answer(show, library, name):
     machine = dm.convert(models(library)[name])
     page, numbers = show(machine), as_read(machine)
     X = probe_rows(machine, max_rows=3)
-    is_labels = (
-        machine.output.classes is not None and machine.output.decision != "each_margin_above"
-    )
+    decision = machine.output.decision
+    is_labels = machine.output.classes is not None and decision != "each_margin_above"
     is_value = not is_labels and decision in ("response", "margin")
     goal = {"kind": "other"}
     if is_value and machine.n_trees > 1:
@@ -831,16 +830,21 @@ def test_the_keyboard_reaches_and_explains_everything(show):
     assert "Test 2" in said()
 
     element(page, "#matrix").send_keys(Keys.HOME)
-    assert said().startswith("S = 1: test 0 reads x[1]")
-    for _ in range(4):
-        focused().send_keys(Keys.ARROW_DOWN)
-    assert said().startswith("t = 1:")
-    for _ in range(3):
-        focused().send_keys(Keys.ARROW_DOWN)
+    assert said().startswith("h = +1.")
+    focused().send_keys(Keys.ARROW_DOWN)
     assert "B = −1: leaf 0 is to the left of test 0" in said()
     assert "it disagrees" in said()
     focused().send_keys(Keys.END)
     assert "leaf 4" in said()
+    for _ in range(2):
+        focused().send_keys(Keys.ARROW_DOWN)
+    assert said().startswith("S z = 2:")
+    focused().send_keys(Keys.ARROW_DOWN)
+    assert said().startswith("t = 1:")
+    focused().send_keys(Keys.ARROW_DOWN)
+    assert said().startswith("S = 1: test 0 reads x[1]")
+    focused().send_keys(Keys.ARROW_DOWN)
+    assert said().startswith("S = 0: test 0 does not read x[2]")
     element(page, "#values").send_keys(Keys.HOME)
     assert "p = (2 − 1) / 3 = 0.3333333333333333" in said()
     slider = element(page, "#slider-0")
@@ -927,6 +931,116 @@ def screenshot(browser, width, height, path):
     import matplotlib.image
 
     return matplotlib.image.imread(path), overflow
+
+
+@contextlib.contextmanager
+def window(browser, width, height):
+    """The page in a window of this size, laid out."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.execute_async_script("setTimeout(arguments[0], 300)")
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def ends(browser, selector):
+    """Where an element begins and ends in the window, in CSS pixels."""
+    return browser.execute_script(
+        "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return [box.top, box.bottom]",
+        selector,
+    )
+
+
+def texts(browser, selector):
+    return browser.execute_script(
+        "return Array.from(document.querySelectorAll(arguments[0]), (e) => e.textContent)",
+        selector,
+    )
+
+
+def forest_of_long_names():
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    data = load_breast_cancer(as_frame=True)
+    model = GradientBoostingClassifier(n_estimators=12, max_depth=3, random_state=0)
+    names = data.target_names[data.target]
+    return dm.convert(model.fit(data.data, names)), data.data, names
+
+
+def test_the_tree_is_above_the_fold_with_the_help_open(show):
+    machine, X, y = forest_of_long_names()
+    page = show(machine, X, y)
+    with window(page, 1400, 900):
+        assert element(page, "#how").is_displayed()
+        seen_to = ends(page, "#explain")[0]
+        assert ends(page, "#tree")[1] <= seen_to
+        assert 0 <= ends(page, "#change")[0] < ends(page, "#tree")[0]
+        large, X, y = tree_of_forty_leaves()
+        show(large, X, y)
+        assert ends(page, "#tree")[0] < 600
+
+
+def tree_of_forty_leaves():
+    rng = np.random.default_rng(0)
+    names = ["age in years", "hours-per-week", "capital-gain", "education-num", "dependants"]
+    X = rng.integers(0, 40, (3000, 5)).astype(float)
+    y = (X @ rng.standard_normal(5) + 8 * rng.standard_normal(3000) > 0).astype(int)
+    tree = DecisionTreeClassifier(max_leaf_nodes=40, random_state=0).fit(X, y)
+    machine = dm.convert(tree)
+    return replace(machine, columns=replace(machine.columns, names=tuple(names))), X, y
+
+
+def test_a_tree_of_forty_leaves_shows_its_tests(show):
+    machine, X, y = tree_of_forty_leaves()
+    page = show(machine, X, y)
+    with window(page, 1400, 900):
+        shown = texts(page, "#tree g.test text")
+        assert len(shown) == machine.n_tests == 39
+        for test, text in enumerate(shown):
+            name = machine.columns.names[machine.columns.feature[machine.selection[test]]]
+            assert text.startswith(name)
+            assert "…" not in text
+        boxes = page.execute_script(
+            "return Array.from(document.querySelectorAll('#tree g.test .shape'), (e) => {"
+            "const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]})"
+        )
+        for i, (left, top, right, bottom) in enumerate(boxes):
+            for others_left, others_top, others_right, others_bottom in boxes[:i]:
+                apart = others_left >= right or left >= others_right
+                assert apart or others_top >= bottom or top >= others_bottom
+
+
+def test_names_are_not_cut_where_there_is_room(show):
+    machine, X, y = forest_of_long_names()
+    page = show(machine, X, y)
+    with window(page, 1400, 900):
+        for tree in (0, 5, 11):
+            page.execute_script("explorer.pickTree(arguments[0])", tree)
+            names = texts(page, "#tree g.test text") + texts(page, "#matrix .row-name")
+            assert not [name for name in names if "…" in name]
+
+
+def test_how_to_read_this_explains_the_letters_and_stays_closed(show):
+    page = show(dm.figure_one())
+    page.execute_script("localStorage.clear()")
+    page = show(dm.figure_one())
+    panel, toggle = element(page, "#how"), element(page, "#how-toggle")
+    assert panel.is_displayed()
+    assert texts(page, "#how dt") == ["S", "t", "h", "B", "V"]
+    assert toggle.get_attribute("aria-expanded") == "true"
+    element(page, "#how-close").click()
+    assert not panel.is_displayed()
+    assert toggle.get_attribute("aria-expanded") == "false"
+    page = show(dm.figure_one())
+    assert not element(page, "#how").is_displayed()
+    element(page, "#how-toggle").click()
+    assert element(page, "#how").is_displayed()
+    page = show(dm.figure_one())
+    assert element(page, "#how").is_displayed()
 
 
 def test_no_width_makes_the_page_scroll_sideways(show, tmp_path):

@@ -39,10 +39,8 @@ export function showAnswer(machine, answer, scene, actual) {
   if (actual !== null) {
     parts.push(html("p", { class: "actual" }, "Given for this row: ", html("b", {}, actual)));
   }
-  const details = html("div", { class: "details" });
-  if (answer.shares) details.append(bars(output.classes[0], answer.shares, answer.decided?.labels?.[0]));
-  details.append(table(machine, answer, scene));
-  parts.push(details);
+  if (answer.shares) parts.push(bars(output.classes[0], answer.shares, answer.decided?.labels?.[0]));
+  parts.push(table(machine, answer, scene));
   if (!answer.response) {
     parts.push(html("p", { class: "notice" }, `The link “${output.link}” is not computed in this page: margins only.`));
   }
@@ -70,9 +68,20 @@ function bars(classes, shares, chosen) {
   return holder;
 }
 
+/** Margin, response and soft margin of one output, a line for each. */
+function lines(machine, { margin, response }, scene, isLinked) {
+  const { output } = machine;
+  const line = (name, text, attributes = {}) => html("tr", {}, html("th", { scope: "row" }, name), html("td", attributes, text));
+  const body = html("tbody", {}, line("margin", full(margin[0], output.single), { "data-margin": 0 }));
+  if (isLinked) body.append(line("response", approximate(response[0], output.single)));
+  if (scene.softMargin) body.append(line(`soft, τ = ${full(scene.tau, false)}`, approximate(scene.softMargin[0], true)));
+  return html("table", {}, body);
+}
+
 function table(machine, { margin, response }, scene) {
   const { output } = machine;
   const isLinked = response && output.link !== "identity" && response.length === margin.length;
+  if (margin.length === 1) return html("div", { class: "table-holder" }, lines(machine, { margin, response }, scene, isLinked), unsummed(output, scene));
   const heads = ["", "margin", ...(isLinked ? ["response"] : []), ...(scene.softMargin ? [`soft, τ = ${full(scene.tau, false)}`] : [])];
   const body = html("tbody");
   const focus = scene.focusOutput;
@@ -89,6 +98,9 @@ function table(machine, { margin, response }, scene) {
   const holder = html("div", { class: "table-holder" },
     html("table", {}, html("thead", {}, html("tr", {}, heads.map((text) => html("th", { scope: "col" }, text)))), body));
   if (order.length > shown.length) holder.append(html("p", { class: "muted small" }, `The ${shown.length} largest of ${order.length} margins.`));
-  if (scene.tau > 0 && !scene.softMargin) holder.append(html("p", { class: "notice" }, `The machine takes the ${output.aggregate} of its trees, which has no soft sum.`));
+  holder.append(...unsummed(output, scene));
   return holder;
 }
+
+const unsummed = (output, scene) =>
+  scene.tau > 0 && !scene.softMargin ? [html("p", { class: "notice" }, `The machine takes the ${output.aggregate} of its trees, which has no soft sum.`)] : [];

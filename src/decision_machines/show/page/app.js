@@ -7,7 +7,7 @@ import { softMargins, softTree } from "./soften.js";
 import { searchChange } from "./change_search.js";
 import { condition, leafName, plural, sideName, testSentence } from "./words.js";
 import { drawnPart } from "./drawn.js";
-import { LEAF_WIDTHS, TreeView, treeWidth } from "./tree_view.js";
+import { TreeView, cutLook, treeLooks } from "./tree_view.js";
 import { MatrixView, measureMatrix } from "./matrix_view.js";
 import { MOST_VALUES, ValuesView, valueColumns, valuesWidth } from "./values_view.js";
 import { Inputs, firstInput } from "./inputs.js";
@@ -18,6 +18,7 @@ import { Change, changeScales } from "./change.js";
 import { Rows } from "./rows.js";
 import { makeTemperature } from "./temperature.js";
 import { makeTheme } from "./theme.js";
+import { makeHow } from "./how.js";
 import { checkItself } from "./check.js";
 import { byId, html } from "./svg.js";
 
@@ -77,37 +78,39 @@ function pickTree(tree) {
   showScene();
 }
 
-const LOOKS = [
-  ...[180, 160, 140, 124].map((step) => ({ step, leaf: LEAF_WIDTHS.wide })),
-  ...[140, 124, 110].map((step) => ({ step, leaf: LEAF_WIDTHS.narrow })),
-  ...[124, 110, 94].map((step) => ({ step, leaf: LEAF_WIDTHS.bare })),
-];
-/** For deep trees: tests by their numbers alone, as they stand above B. */
-const BRIEF_LOOKS = [72, 60, 50, 42, 36].map((step) => ({ step, leaf: LEAF_WIDTHS.bare, isBrief: true }));
 const CELLS = [40, 34, 30, 24];
+/** How much of the names beside S is shown, in CSS pixels, where there is less and less room. */
+const NAMES = [280, 170, 100];
+/** So many tests of the matrices are seen at least, where they do not fit and scroll. */
+const LEAST_TESTS = 6;
 
 const isBelow = (width) => matchMedia(`(max-width: ${width})`).matches;
 
 /** What the matrices draw: every test that the tree draws, or those on the path of x. */
 const columnsPart = () => (state.onlyPath ? { ...part, tests: part.tests.filter((j) => scene.onPath.has(j)) } : part);
 
-/** The roomiest drawing that fits beside itself; else the tree gets half, and the rest scrolls. */
-function fit(columns) {
+/** The roomiest drawing that fits beside itself; else the tree gets what it needs, and the matrices scroll. */
+function fit(columns, row) {
   // Asked for once: each answer makes the browser lay out everything.
   lastWidth ||= byId("views").clientWidth;
-  const room = isBelow("50rem") ? lastWidth : lastWidth - valuesWidth(columns.length) - 4;
   const isStacked = isBelow("70rem");
-  const sizes = CELLS.map((cell) => measureMatrix(machine, scene, columnsPart(), cell));
-  const width = (look) => treeWidth(part.depth, look);
-  for (const look of LOOKS) {
-    for (const size of sizes) {
-      const fits = isStacked ? width(look) <= lastWidth && size.width <= room : width(look) + size.width <= room;
-      if (fits) return { look, size, tree: width(look), fits };
+  const room = isBelow("50rem") ? lastWidth : lastWidth - valuesWidth(machine, columns) - 4;
+  const sizes = NAMES.flatMap((names) => CELLS.map((cell) => measureMatrix(machine, scene, columnsPart(), cell, names)));
+  const looks = treeLooks(machine, scene, part, row);
+  for (const isCut of [false, true]) {
+    for (const look of looks) {
+      for (const size of sizes) {
+        if (size.isCut !== isCut) continue;
+        const fits = isStacked ? look.width <= lastWidth && size.width <= room : look.width + size.width <= room;
+        if (fits) return { look, size, tree: look.width, fits };
+      }
     }
   }
-  const most = isStacked ? lastWidth : Math.max(0.5 * room, room - sizes.at(-1).width);
-  const look = [...LOOKS, ...BRIEF_LOOKS].find((tried) => width(tried) <= most) ?? BRIEF_LOOKS.at(-1);
-  return { look, size: sizes.at(-1), tree: isStacked ? lastWidth : Math.min(width(look), most) };
+  const narrow = sizes.filter((size) => size.cell === CELLS.at(-1));
+  const size = narrow.find((tried) => tried.gutter < 0.4 * room) ?? narrow.at(-1);
+  const most = isStacked ? lastWidth : Math.max(0.5 * room, room - Math.min(size.width, size.gutter + LEAST_TESTS * size.cell));
+  const look = looks.find((tried) => tried.width <= most) ?? cutLook(part, most);
+  return { look, size, tree: isStacked ? lastWidth : Math.min(look.width, most) };
 }
 
 function drawTree() {
@@ -115,20 +118,17 @@ function drawTree() {
   const held = document.activeElement?.item?.node;
   part = drawnPart(shape, scene.path.map(({ test }) => test), state.opened);
   const columns = valueColumns(machine, shape);
-  const { look, size, tree, fits } = fit(columns);
+  const row = part.rows.length <= 16 ? 26 : 20;
+  const { look, size, tree, fits } = fit(columns, row);
   byId("only-path-label").hidden = Boolean(fits) && !state.onlyPath;
-  const row = part.rows.length <= 24 ? 26 : 20;
-  // The legend stands beside the path, or below it.
-  const words = 40 + 25 * Math.min(Math.max(scene.path.length + 1, 5), 10) + (tree < 430 ? 104 : 0);
-  const top = Math.max(size.strip, words) + 4;
-  byId("views").style.setProperty("--strip", `${top}px`);
+  const top = Math.max(size.head, machine.width > 1 ? 40 : 0) + 4;
+  byId("views").style.setProperty("--head", `${top}px`);
   byId("views").style.setProperty("--tree", `${tree}px`);
   // Many things that glide at once would make a slider stutter.
   byId("views").classList.toggle("still", part.rows.length > 24);
   treeView.draw(machine, scene, part, look, row);
-  const matrixTop = isBelow("70rem") ? size.strip + 4 : top;
-  matrixView.draw(machine, scene, columnsPart(), size, matrixTop, row);
-  valuesView.draw(machine, scene, part, columns, isBelow("50rem") ? 40 : matrixTop, row);
+  matrixView.draw(machine, scene, columnsPart(), size, top, row);
+  valuesView.draw(machine, scene, part, columns, isBelow("50rem") ? 40 : top, row);
   if (held !== undefined) treeView.focusNode(held);
   mark(pointed);
   const said = [];
@@ -239,6 +239,7 @@ function begin() {
   counts.push(`${machine.single ? "float32" : "float64"} columns`, `sums in ${machine.output.dtype}`);
   byId("summary").textContent = (data.title !== machine.source && machine.source ? `${machine.source} · ` : "") + counts.join(" · ");
   makeTheme();
+  makeHow(machine);
   byId("only-path").addEventListener("change", (event) => {
     state.onlyPath = event.target.checked;
     drawTree();

@@ -5,16 +5,16 @@ import { outputName } from "./decisions.js";
 import { plural } from "./words.js";
 import { byId, html, svg } from "./svg.js";
 
-const HEIGHT = 44;
+const HEIGHT = 36;
 const MOST_OPTIONS = 2000;
 
 export class Forest {
   constructor(machine, { onPick }) {
     this.machine = machine;
     this.onPick = onPick;
-    const holder = byId("forest");
     if (machine.nTrees < 2) {
-      holder.hidden = true;
+      byId("forest").hidden = true;
+      byId("tree-picker").hidden = true;
       return;
     }
     this.names = new Map();
@@ -32,14 +32,13 @@ export class Forest {
     this.here = svg("rect", { class: "here", y: 0, width: 1, height: HEIGHT });
     this.strip.append(this.here, this.up, this.down, svg("line", { class: "axis", x1: 0, x2: machine.nTrees, y1: HEIGHT / 2, y2: HEIGHT / 2, "vector-effect": "non-scaling-stroke" }));
     this.caption = html("p", { class: "muted small strip-caption" });
-    holder.append(
-      html("div", { class: "tree-picker" },
-        html("div", { class: "field" }, html("label", { for: "tree-list" }, "Tree"),
-          html("div", { class: "with-buttons" }, step(-1, "‹", "Previous tree"), this.list, step(1, "›", "Next tree"))),
-        html("div", { class: "field" }, html("label", { for: "tree-search" }, "Trees that read"), this.search),
-        this.found),
-      this.strip, this.caption,
+    byId("tree-picker").append(
+      this.found,
+      html("div", { class: "field" }, html("label", { for: "tree-list" }, "Tree"),
+        html("div", { class: "with-buttons" }, step(-1, "‹", "Previous tree"), this.list, step(1, "›", "Next tree"))),
+      html("div", { class: "field" }, html("label", { for: "tree-search" }, "Trees that read"), this.search),
     );
+    byId("forest").append(this.strip, this.caption);
     this.search.addEventListener("input", () => this.#filter());
     this.list.addEventListener("change", () => onPick(Number(this.list.value)));
     this.strip.addEventListener("click", (event) => {

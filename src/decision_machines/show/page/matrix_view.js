@@ -1,18 +1,18 @@
-// S, t, S z and h, a column for each test; below them B, a row for each leaf.
+// h, a column for each test; below it B, a row for each leaf; at the foot what makes h: S z, t and S.
 
 import { short } from "./numbers.js";
 import { pathTo } from "./machine.js";
 import { columnName, plural, sideName } from "./words.js";
 import { GridView, letter, rowWeight } from "./grid_view.js";
-import { cut, setAttribute, setText, svg } from "./svg.js";
+import { cut, setAttribute, setText, svg, textWidth } from "./svg.js";
 
 const TITLE = 24;
 const RESULT = 28;
 const MOST_READ = 40;
-const MOST_LETTERS = 14;
+const NAME_FONT = 12;
 
-/** Which columns S shows, and how much room everything needs with cells of this width. */
-export function measureMatrix(machine, scene, part, cell) {
+/** Which columns S shows, and how much room everything needs with cells and names of this width. */
+export function measureMatrix(machine, scene, part, cell, names) {
   const { shape } = scene;
   const read = [...new Set(part.tests.flatMap((j) => columnsOf(machine, shape.test + j)))].sort((a, b) => a - b);
   const columns = read.slice(0, MOST_READ);
@@ -20,14 +20,15 @@ export function measureMatrix(machine, scene, part, cell) {
   const isTurned = texts.some((text) => text.length * 7 > cell - 4);
   const number = isTurned ? 58 : 22;
   const sRow = columns.length <= 6 ? 20 : 15;
-  const strip = TITLE + columns.length * sRow + 4 + 2 * number + RESULT + TITLE;
-  const names = [...columns.map((c) => columnName(machine, c)), ...part.rows.map(rowName)];
-  const longest = names.reduce((most, name) => Math.max(most, name.length), 7);
-  const gutter = 14 + 6.8 * Math.min(longest, MOST_LETTERS);
+  const longest = columns.reduce((most, c) => Math.max(most, textWidth(columnName(machine, c), NAME_FONT)), 48);
+  const rows = part.rows.reduce((most, row) => Math.max(most, textWidth(rowName(row), NAME_FONT)), 0);
+  const gutter = 14 + Math.max(Math.min(longest, names), rows);
   return {
     columns, cell, gutter, isTurned, number, sRow,
+    isCut: longest > names,
     nRead: read.length,
-    strip: part.tests.length ? strip : TITLE,
+    head: part.tests.length ? RESULT + TITLE : TITLE,
+    foot: part.tests.length ? 8 + 2 * number + TITLE + columns.length * sRow + 4 : 0,
     width: gutter + part.tests.length * cell + 4,
   };
 }
@@ -55,40 +56,40 @@ export class MatrixView extends GridView {
   draw(machine, scene, part, size, top, row) {
     Object.assign(this, { machine, scene, part, size, top, row });
     const J = part.tests.length;
-    this.head = J ? size.columns.length + 3 : 0;
-    this.nRows = this.head + part.rows.length;
+    // Rows of cells, from the top: h, B, S z, t, S.
+    this.foot = J ? 1 + part.rows.length : part.rows.length;
+    this.nRows = this.foot + (J ? 2 + size.columns.length : 0);
     this.nColumns = J;
+    const y = (this.tops = { h: top - size.head, q: top + part.rows.length * row + 8 });
+    y.t = y.q + size.number;
+    y.S = y.t + size.number + TITLE;
     const dots = svg("pattern", { id: "dots", width: size.cell, height: row, patternUnits: "userSpaceOnUse", x: this.size.gutter, y: top },
       svg("circle", { cx: size.cell / 2, cy: row / 2, r: 1.3, class: "zero" }));
-    const small = svg("pattern", { id: "zeros", width: size.cell, height: size.sRow, patternUnits: "userSpaceOnUse", x: size.gutter, y: top - size.strip + TITLE },
+    const small = svg("pattern", { id: "zeros", width: size.cell, height: size.sRow, patternUnits: "userSpaceOnUse", x: size.gutter, y: y.S },
       svg("circle", { cx: size.cell / 2, cy: size.sRow / 2, r: 1.2, class: "zero" }));
     this.band = svg("rect", { class: "band", x: 0, width: size.width, height: row });
     this.rowMark = svg("rect", { class: "cross", x: 0, width: size.width, height: row, visibility: "hidden" });
     this.columnMark = svg("rect", { class: "cross", width: size.cell, visibility: "hidden" });
     this.place(
-      size.width, top + part.rows.length * row + 3,
-      `S, t, h and B of the tree: ${plural(J, "test")}, ${plural(part.rows.length, "row")}.`,
-      [svg("defs", {}, dots, small), this.band, this.rowMark, this.columnMark, ...(J ? this.#strip(scene.shape) : []), this.#templates(scene.shape)],
+      size.width, top + part.rows.length * row + 3 + size.foot,
+      `h, B, t and S of the tree: ${plural(J, "test")}, ${plural(part.rows.length, "row")}.`,
+      [svg("defs", {}, dots, small), this.band, this.rowMark, this.columnMark, ...(J ? this.#ends(scene.shape) : []), this.#templates(scene.shape)],
     );
     this.update(scene);
   }
 
-  /** S, t, S z, h. */
-  #strip(shape) {
-    const { machine, part, size, top } = this;
+  /** h above B; S z, t and S below it. */
+  #ends(shape) {
+    const { machine, part, size, top, tops: y } = this;
     const { cell, columns, sRow, number } = size;
-    const y = (this.tops = { S: top - size.strip + TITLE });
-    y.t = y.S + columns.length * sRow + 4;
-    y.q = y.t + number;
-    y.h = y.q + number;
     const middle = (c) => this.size.gutter + (c + 0.5) * cell;
     const parts = [
-      letter("S", this.size.gutter - 8, y.S - 7),
+      letter("S", this.size.gutter - 8, y.S - 6),
       svg("rect", { class: "frame zeros", x: this.size.gutter, y: y.S, width: part.tests.length * cell, height: columns.length * sRow, rx: 3 }),
     ];
     columns.forEach((column, r) => {
       const at = y.S + (r + 0.5) * sRow;
-      parts.push(svg("text", { class: "row-name", x: this.size.gutter - 8, y: at + 4 }, cut(columnName(machine, column), MOST_LETTERS)));
+      parts.push(svg("text", { class: "row-name", x: this.size.gutter - 8, y: at + 4 }, cut(columnName(machine, column), this.size.gutter - 14, NAME_FONT)));
       part.tests.forEach((j, c) => {
         const drawn = this.#selects(weightOf(machine, shape.test + j, column), middle(c), at);
         if (drawn) parts.push(drawn);
@@ -170,36 +171,36 @@ export class MatrixView extends GridView {
     if (row >= 0) this.rowMark.setAttribute("y", top + row * height);
     if (column < 0) return;
     this.columnMark.setAttribute("x", this.size.gutter + column * size.cell);
-    this.columnMark.setAttribute("y", this.tops.S);
-    this.columnMark.setAttribute("height", top - this.tops.S + part.rows.length * height);
+    this.columnMark.setAttribute("y", this.tops.h);
+    this.columnMark.setAttribute("height", this.tops.S + size.columns.length * size.sRow - this.tops.h);
   }
 
   exitRow() {
-    return this.head + this.part.rowOfLeaf[this.scene.exit];
+    return this.foot - this.part.rows.length + this.part.rowOfLeaf[this.scene.exit];
   }
 
   cellAt({ row, column }) {
-    const { part, size, machine, scene } = this;
+    const { part, size, machine, scene, foot } = this;
     if (row < 0 || column < 0 || row >= this.nRows || column >= this.nColumns) return null;
     const test = part.tests[column];
-    const nS = size.columns.length;
-    if (row < nS) {
-      return { part: "S", test, column: size.columns[row], value: weightOf(machine, scene.shape.test + test, size.columns[row]) };
+    if (row === 0) return { part: "h", test };
+    if (row >= foot + 2) {
+      const read = size.columns[row - foot - 2];
+      return { part: "S", test, column: read, value: weightOf(machine, scene.shape.test + test, read) };
     }
-    if (row < this.head) return { part: ["t", "q", "h"][row - nS], test };
-    const drawn = part.rows[row - this.head];
+    if (row >= foot) return { part: "qt"[row - foot], test };
+    const drawn = part.rows[row - 1];
     if (drawn.leaf < 0) return { part: "fold", ...drawn, weight: rowWeight(drawn, scene) };
     return { part: "B", test, leaf: drawn.leaf, value: drawn.template.get(test) ?? 0 };
   }
 
   boxOf({ row, column }) {
-    const { size, top, tops } = this;
+    const { size, top, tops, foot } = this;
     const [x, width] = [this.size.gutter + column * size.cell, size.cell];
-    const nS = size.columns.length;
-    if (row >= this.head) return { x, y: top + (row - this.head) * this.row, width, height: this.row };
-    if (row < nS) return { x, y: tops.S + row * size.sRow, width, height: size.sRow };
-    const name = ["t", "q", "h"][row - nS];
-    return { x, y: tops[name], width, height: name === "h" ? RESULT : size.number };
+    if (row === 0) return { x, y: tops.h, width, height: RESULT };
+    if (row < foot) return { x, y: top + (row - 1) * this.row, width, height: this.row };
+    if (row < foot + 2) return { x, y: tops["qt"[row - foot]], width, height: size.number };
+    return { x, y: tops.S + (row - foot - 2) * size.sRow, width, height: size.sRow };
   }
 }
 

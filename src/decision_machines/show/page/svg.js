@@ -35,22 +35,54 @@ export function setAttribute(element, name, value) {
 export const byId = (id) => document.getElementById(id);
 
 const segmenter = Intl.Segmenter ? new Intl.Segmenter() : null;
+const lettersOf = (text) => (segmenter ? Array.from(segmenter.segment(text), (part) => part.segment) : Array.from(text));
 
-/** Text cut to a number of characters, not inside an emoji or a letter with its accents. */
-export function cut(text, most) {
-  if (text.length <= most) return text;
-  const letters = segmenter ? Array.from(segmenter.segment(text), (part) => part.segment) : Array.from(text);
-  return letters.length <= most ? text : `${letters.slice(0, Math.max(1, most - 1)).join("")}…`;
+const pen = document.createElement("canvas").getContext("2d");
+const family = getComputedStyle(document.body).fontFamily;
+const widths = new Map();
+
+/** How wide a text is, bold as it may become, in CSS pixels. */
+export function textWidth(text, size = 12) {
+  const key = `${size} ${text}`;
+  if (!widths.has(key)) {
+    pen.font = `700 ${size}px ${family}`;
+    widths.set(key, pen.measureText(text).width);
+  }
+  return widths.get(key);
 }
 
-/** Text broken between words into at most so many lines, the last one cut where it is too long. */
-export function wrap(text, most, mostLines) {
+/** Text cut to a width, not inside an emoji or a letter with its accents. */
+export function cut(text, width, size = 12) {
+  if (textWidth(text, size) <= width) return text;
+  const letters = lettersOf(text);
+  let [low, high] = [1, Math.max(1, letters.length - 1)];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (textWidth(`${letters.slice(0, middle).join("")}…`, size) <= width) low = middle;
+    else high = middle - 1;
+  }
+  return `${letters.slice(0, low).join("")}…`;
+}
+
+/** Text broken between words into at most so many lines, those cut that are still too long. */
+export function wrap(text, width, mostLines, size = 12) {
   const lines = [];
   for (const word of text.split(" ")) {
     const last = lines.at(-1);
-    const isFull = last === undefined || (`${last} ${word}`.length > most && lines.length < mostLines);
+    const isFull = last === undefined || (textWidth(`${last} ${word}`, size) > width && lines.length < mostLines);
     if (isFull) lines.push(word);
     else lines[lines.length - 1] = `${last} ${word}`;
   }
-  return lines.map((line) => cut(line, most));
+  return lines.map((line) => cut(line, width, size));
+}
+
+/** The least width in which a text stands in so many lines without being cut. */
+export function widthFor(text, mostLines, size = 12) {
+  if (mostLines < 2) return textWidth(text, size);
+  const words = text.split(" ");
+  let least = textWidth(text, size);
+  for (let n = 1; n < words.length; n += 1) {
+    least = Math.min(least, Math.max(textWidth(words.slice(0, n).join(" "), size), textWidth(words.slice(n).join(" "), size)));
+  }
+  return least;
 }

@@ -1,18 +1,51 @@
 // The tree as a tree: root on the left, leaves on the right, one on each row of B.
+//
+// A small tree has boxes, a test between the rows of its two children. A deep one is indented: each
+// test stands on the line between the last leaf of its left side and the first of its right side.
+// No two tests share such a line, so a test can be written out whatever its depth, and no branch
+// crosses it.
 
 import { short } from "./numbers.js";
 import { conditionParts, leafName, plural, sideName, testSentence } from "./words.js";
-import { cut, setAttribute, svg, wrap } from "./svg.js";
+import { cut, setAttribute, svg, textWidth, widthFor, wrap } from "./svg.js";
 
 const LINE = 13;
-const LETTER = 7;
 const GAP = 28;
-const BRIEF_GAP = 14;
+const NODE_FONT = 11.5;
+const MARGIN = 14;
+const TRUNK = 8;
 const SPEAK_AFTER = 150;
+const INDENTS = [34, 28, 22, 18, 14];
+const NODE = { least: 66, most: 260 };
+const BEFORE_LEAF = 6;
+const ROOM_FOR_TEXT = 170;
 /** A leaf with its value, with its number alone, and as a dot before the row's name in B. */
 export const LEAF_WIDTHS = { wide: 128, narrow: 36, bare: 12 };
 
-export const treeWidth = (depth, { step, leaf }) => 4 + depth * step + leaf + 2;
+const nameLines = (row) => (row > 22 ? 2 : 1);
+
+/** The ways to draw a tree without cutting a text, the best first: {step, leaf, body, width, isIndented}. */
+export function treeLooks(machine, scene, part, row) {
+  const texts = part.tests.map((j) => ({ level: scene.shape.depth[j], parts: conditionParts(machine, scene.shape.test + j) }));
+  const box = texts.reduce((most, { parts: [name, rest] }) => Math.max(most, widthFor(name, nameLines(row), NODE_FONT), textWidth(rest, NODE_FONT)), NODE.least) + MARGIN;
+  const leaves = [LEAF_WIDTHS.wide, LEAF_WIDTHS.narrow, LEAF_WIDTHS.bare];
+  const indented = (leaf) => (step) => {
+    // A line of an indented tree may reach over the levels below it, up to the leaves.
+    const reach = texts.reduce((most, { level, parts }) => Math.max(most, level * step + textWidth(parts.join(" "), NODE_FONT) + MARGIN), 0);
+    return asLook(step, leaf, Math.max(reach + BEFORE_LEAF, part.depth * step), true);
+  };
+  const boxes = box <= NODE.most ? leaves.map((leaf) => asLook(box + GAP, leaf, part.depth * (box + GAP), false)) : [];
+  return [...boxes, ...leaves.flatMap((leaf) => INDENTS.map(indented(leaf)))];
+}
+
+const asLook = (step, leaf, body, isIndented) => ({ step, leaf, body, isIndented, width: 4 + body + leaf + 2 });
+
+/** For a tree that would be too wide: indented, its longest texts cut where the leaves begin. */
+export function cutLook(part, width) {
+  const body = Math.max(width - LEAF_WIDTHS.bare - 6, 60);
+  const step = Math.max(INDENTS.at(-1), Math.min(INDENTS[0], (body - ROOM_FOR_TEXT) / Math.max(1, part.depth)));
+  return asLook(step, LEAF_WIDTHS.bare, Math.max(body, part.depth * step + NODE.least), true);
+}
 
 export class TreeView {
   constructor(element, { onPoint, onOpen }) {
@@ -26,24 +59,21 @@ export class TreeView {
     element.addEventListener("click", (event) => this.#clicked(event.target));
   }
 
-  /** Draw a tree anew: tests `step` apart, leaves so wide, rows so high. */
+  /** Draw a tree anew, in one of its looks, rows so high. */
   draw(machine, scene, part, look, row) {
-    Object.assign(this, { machine, part, row, shape: scene.shape, leafWidth: look.leaf, isBrief: look.isBrief });
-    const { step } = look;
-    this.step = step;
+    Object.assign(this, { machine, part, row, look, shape: scene.shape, leafWidth: look.leaf });
     this.items = new Map();
     this.order = [];
-    const { depth } = part;
-    this.nodeWidth = step - (look.isBrief ? BRIEF_GAP : GAP);
     this.leafHeight = Math.min(row - 4, Math.max(look.leaf, 12));
-    const most = Math.floor((this.nodeWidth - 12) / LETTER);
     this.labels = new Map(part.tests.map((j) => {
-      if (look.isBrief) return [j, [String(j)]];
       const [name, rest] = conditionParts(machine, scene.shape.test + j);
-      return [j, [...wrap(name, most, row > 22 ? 2 : 1), cut(rest, most + 1)]];
+      if (look.isIndented) return [j, [cut(`${name} ${rest}`, look.body - BEFORE_LEAF - scene.shape.depth[j] * look.step - MARGIN + 0.5, NODE_FONT)]];
+      const room = look.step - GAP - MARGIN;
+      return [j, [...wrap(name, room, nameLines(row), NODE_FONT), cut(rest, room, NODE_FONT)]];
     }));
-    this.nodeHeight = 10 + LINE * Math.max(0, ...[...this.labels.values()].map((lines) => lines.length));
-    const width = treeWidth(depth, look);
+    const nLines = Math.max(1, ...[...this.labels.values()].map((lines) => lines.length));
+    this.nodeHeight = look.isIndented ? Math.min(row - 3, 20) : 10 + LINE * nLines;
+    const { width } = look;
     // One test with two leaves is a little higher than its rows.
     const room = Math.max(0, this.nodeHeight - part.rows.length * row) + 3;
     const height = part.rows.length * row + room;
@@ -59,8 +89,9 @@ export class TreeView {
       const isLeaf = node < 0;
       const isFold = !isLeaf && !part.isOpen(node);
       const item = { node, parent, answer, level, kind: isLeaf ? "leaf" : isFold ? "fold" : "test" };
-      item.y = (part.middleOf(node) + 0.5) * row;
-      item.x = item.kind === "test" ? 4 + level * step : 4 + depth * step;
+      item.y = item.kind === "test" && look.isIndented ? this.#border(node) : (part.middleOf(node) + 0.5) * row;
+      item.x = item.kind === "test" ? 4 + level * look.step : 4 + look.body;
+      item.width = item.kind === "test" ? this.#nodeWidth(node) : look.leaf;
       if (parent !== null) this.#edge(item, this.items.get(parent), edges, flows);
       this.#node(item, nodes, scene);
       this.items.set(node, item);
@@ -77,10 +108,27 @@ export class TreeView {
     this.#speak();
   }
 
+  /** Between the last row of a test's left side and the first of its right side. */
+  #border(test) {
+    const { shape, part, row } = this;
+    const left = shape.children[2 * test];
+    const last = shape.first[test] + (left >= 0 ? shape.count[left] : 1) - 1;
+    return (part.rowOfLeaf[last] + 1) * row;
+  }
+
+  #nodeWidth(test) {
+    const { look } = this;
+    return look.isIndented ? textWidth(this.labels.get(test)[0], NODE_FONT) + MARGIN : look.step - GAP;
+  }
+
   #edge(item, above, edges, flows) {
-    const x0 = above.x + this.nodeWidth;
-    const gap = this.step - this.nodeWidth;
-    const line = `M${x0} ${above.y}C${x0 + 0.64 * gap} ${above.y} ${x0 + 0.36 * gap} ${item.y} ${x0 + gap} ${item.y}H${item.x}`;
+    const { isIndented } = this.look;
+    const [x0, gap] = [above.x + above.width, GAP];
+    const bend = Math.min(6, Math.abs(item.y - above.y) / 2) * Math.sign(item.y - above.y);
+    const x = above.x + TRUNK;
+    const line = isIndented
+      ? `M${x} ${above.y}V${item.y - bend}Q${x} ${item.y} ${x + Math.abs(bend)} ${item.y}H${item.x}`
+      : `M${x0} ${above.y}C${x0 + 0.64 * gap} ${above.y} ${x0 + 0.36 * gap} ${item.y} ${x0 + gap} ${item.y}H${item.x}`;
     edges.append(svg("path", { d: line, class: "edge" }));
     item.flow = svg("path", { d: line, class: `flow ${sideName(item.answer)}` });
     flows.append(item.flow);
@@ -88,7 +136,7 @@ export class TreeView {
 
   #node(item, nodes, scene) {
     const isTest = item.kind === "test";
-    const [width, height] = isTest ? [this.nodeWidth, this.nodeHeight] : [this.leafWidth, this.leafHeight];
+    const [width, height] = [item.width, isTest ? this.nodeHeight : this.leafHeight];
     const group = svg("g", {
       role: "treeitem",
       tabindex: "-1",
@@ -104,8 +152,7 @@ export class TreeView {
       item.rightGate = svg("rect", { class: "gate right", y: height - 5, height: 3 });
       group.append(item.leftGate, item.rightGate);
       const first = (height - 4 - LINE * lines.length) / 2 + 10.5;
-      const [x, look] = this.isBrief ? [width / 2, lines[0].length > 3 ? "brief tiny" : "brief"] : [7, null];
-      lines.forEach((line, n) => group.append(svg("text", { x, y: first + LINE * n, class: look }, line)));
+      lines.forEach((line, n) => group.append(svg("text", { x: 7, y: first + LINE * n }, line)));
     } else {
       item.fill = svg("rect", { class: "fill", height, rx: height / 2 });
       item.text = svg("text", { x: 10, y: height / 2 + 4 });
@@ -123,8 +170,7 @@ export class TreeView {
   #nameLeaf(item, scene) {
     const leaf = ~item.node;
     item.name = leafName(this.machine, scene, leaf);
-    const most = Math.floor((this.leafWidth - 20) / LETTER);
-    item.text.textContent = this.leafWidth === LEAF_WIDTHS.wide ? cut(`${leaf}: ${item.name}`, most) : this.leafWidth > LEAF_WIDTHS.bare ? String(leaf) : "";
+    item.text.textContent = this.leafWidth === LEAF_WIDTHS.wide ? cut(`${leaf}: ${item.name}`, this.leafWidth - 18, NODE_FONT) : this.leafWidth > LEAF_WIDTHS.bare ? String(leaf) : "";
   }
 
   /** Light the path and let the weights flow, for another x or temperature. */
@@ -145,7 +191,7 @@ export class TreeView {
         else item.group.removeAttribute("aria-current");
       }
       if (item.kind === "test") {
-        const room = this.nodeWidth - 8;
+        const room = item.width - 8;
         const right = scene.gate(item.node) * room;
         setAttribute(item.leftGate, "width", room - right);
         setAttribute(item.rightGate, "width", right);

@@ -4,14 +4,15 @@ import { short } from "./numbers.js";
 import { outputName } from "./decisions.js";
 import { plural } from "./words.js";
 import { GridView, letter, rowWeight } from "./grid_view.js";
-import { cut, setAttribute, setText, svg } from "./svg.js";
+import { cut, setAttribute, setText, svg, textWidth } from "./svg.js";
 
 export const MOST_VALUES = 4;
 const INDEX = 30;
 const SCORE = 52;
 const BAR = 32;
 const WEIGHT = 96;
-const VALUE = 60;
+const VALUE = { least: 60, most: 130 };
+const HEAD_FONT = 11;
 
 /** The columns of V that are drawn: all, or the few with the largest values in this tree. */
 export function valueColumns(machine, shape) {
@@ -31,7 +32,11 @@ function briefly(weight) {
   return String(Number(weight.toPrecision(3)));
 }
 
-export const valuesWidth = (nColumns) => INDEX + SCORE + WEIGHT + nColumns * VALUE + 6;
+/** How wide the columns of V are: their names are not cut before they are quite long. */
+const valueWidth = (machine, columns) =>
+  machine.width < 2 ? VALUE.least : columns.reduce((most, index) => Math.max(most, Math.min(VALUE.most, textWidth(outputName(machine.output, index), HEAD_FONT) + 12)), VALUE.least);
+
+export const valuesWidth = (machine, columns) => INDEX + SCORE + WEIGHT + columns.length * valueWidth(machine, columns) + 6;
 
 export class ValuesView extends GridView {
   constructor(element, handlers) {
@@ -42,7 +47,8 @@ export class ValuesView extends GridView {
     Object.assign(this, { machine, scene, part, columns, top, row });
     this.nRows = part.rows.length;
     this.nColumns = 2 + columns.length;
-    const width = valuesWidth(columns.length);
+    const width = valuesWidth(machine, columns);
+    this.value = valueWidth(machine, columns);
     this.band = svg("rect", { class: "band", x: 0, width, height: row });
     this.rowMark = svg("rect", { class: "cross", x: 0, width, height: row, visibility: "hidden" });
     const head = [
@@ -57,10 +63,10 @@ export class ValuesView extends GridView {
 
   #head(index, v) {
     const { machine, top } = this;
-    const x = INDEX + SCORE + WEIGHT + (v + 1) * VALUE - 6;
+    const x = INDEX + SCORE + WEIGHT + (v + 1) * this.value - 6;
     const group = svg("g", {});
     if (v === 0 || machine.width > 1) group.append(letter("V", x, top - (machine.width > 1 ? 21 : 6)));
-    if (machine.width > 1) group.append(svg("text", { class: "head", x, y: top - 7 }, cut(outputName(machine.output, index), 11)));
+    if (machine.width > 1) group.append(svg("text", { class: "head", x, y: top - 7 }, cut(outputName(machine.output, index), this.value - 8, HEAD_FONT)));
     return group;
   }
 
@@ -75,7 +81,7 @@ export class ValuesView extends GridView {
         p: number(start - 8),
         bar: svg("rect", { class: "bar", x: start + 6, y: y - 6, height: 12, rx: 2 }),
         weight: number(start + WEIGHT - 6),
-        values: this.columns.map((_, v) => number(start + WEIGHT + (v + 1) * VALUE - 6)),
+        values: this.columns.map((_, v) => number(start + WEIGHT + (v + 1) * this.value - 6)),
       };
       cell.group = svg("g", {},
         svg("text", { class: "index", x: INDEX / 2, y: y + 4 }, row.leaf < 0 ? "▸" : String(row.leaf)),
@@ -126,7 +132,7 @@ export class ValuesView extends GridView {
   boxOf({ row, column }) {
     const [x, width] = [
       [INDEX, SCORE], [INDEX + SCORE, WEIGHT],
-    ][column] ?? [INDEX + SCORE + WEIGHT + (column - 2) * VALUE, VALUE];
+    ][column] ?? [INDEX + SCORE + WEIGHT + (column - 2) * this.value, this.value];
     return { x, y: this.top + row * this.row, width, height: this.row };
   }
 }
