@@ -63,6 +63,10 @@ class Cells:
         is_plain = (self.rule == Rule.VALUE) | (self.rule == Rule.NAN_AS_ZERO)
         self.is_prefix = is_plain & bool(np.isnan(columns.missing_value))
         """(J,) tests whose left side is a run of cells from the lowest one on (NaN apart)."""
+        self._bits: dict[int, int] = {}
+        """What `left_bits` found, by test."""
+        self._z: dict[int, np.ndarray] = {}
+        """What `_column` read, by column."""
 
     @property
     def n_cells(self) -> int:
@@ -106,22 +110,28 @@ class Cells:
             left[j] = bool(self.left_bits(j) >> int(at[j]) & 1)
         return np.where(left, -1, 1).astype(np.int8)
 
-    @functools.cache  # noqa: B019  (cells are short-lived)
     def left_bits(self, test: int) -> int:
         """`left` as the bits of one whole number."""
-        if self.is_prefix[test]:
-            bits = (1 << int(self.cut[test])) - 1
-            if self.nan_goes_left[test]:
-                bits |= 1 << len(self.ends[self.feature[test]])
-            return bits
-        return to_bits(self.left(test))
+        bits = self._bits.get(test)
+        if bits is None:
+            if self.is_prefix[test]:
+                bits = (1 << int(self.cut[test])) - 1
+                if self.nan_goes_left[test]:
+                    bits |= 1 << len(self.ends[self.feature[test]])
+            else:
+                bits = to_bits(self.left(test))
+            self._bits[test] = bits
+        return bits
 
-    @functools.cache  # noqa: B019
     def _column(self, column: int) -> Float[np.ndarray, "c"]:
         """z of a column in every cell of its feature, read as the machine reads it."""
-        ends = self.ends[self.machine.columns.feature[column]]
-        x = np.append(ends, self.dtype.type(np.nan))
-        return _one_column(self.machine.columns, column).read(x[:, None])[:, 0]
+        z = self._z.get(column)
+        if z is None:
+            ends = self.ends[self.machine.columns.feature[column]]
+            x = np.append(ends, self.dtype.type(np.nan))
+            z = _one_column(self.machine.columns, column).read(x[:, None])[:, 0]
+            self._z[column] = z
+        return z
 
     def all_bits(self, feature: int) -> int:
         """Every cell of a feature, NaN included."""
