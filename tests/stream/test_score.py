@@ -158,7 +158,7 @@ def test_values_in_folder_names_are_columns(machine, tmp_path):
 
 
 def test_the_first_block_of_a_csv_does_not_decide_for_the_rest(machine, tmp_path, monkeypatch):
-    monkeypatch.setattr("decision_machines.stream.batches.CSV_BLOCK", 256)
+    monkeypatch.setattr("decision_machines.files.csv_text.BLOCK", 256)
     frame = rows(100).round(0)
     frame.loc[50:, NAMES] += 0.25
     frame.loc[60, "q"] = np.nan

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, MissingLibraryError
+from ..errors import InputError
+from ..files.kinds import arrow as find_arrow
 from ..run.decide import check_classes, decide, probabilities
 
 if TYPE_CHECKING:
@@ -20,13 +21,7 @@ OUTPUTS = ("predict", "proba", "margin", "leaves")
 
 def arrow() -> Any:
     """The pyarrow package."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise MissingLibraryError(
-            "streaming data", "pyarrow is not installed", "pip install 'decision-machines[data]'"
-        ) from None
-    return pyarrow
+    return find_arrow("streaming data")
 
 
 class Answers:

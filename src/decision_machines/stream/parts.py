@@ -11,19 +11,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..errors import InputError
+from ..files.kinds import ENDINGS, ending, kind_of
 
-MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
-ENDINGS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-}
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -88,7 +77,8 @@ def find_parts(data: Any) -> list[Part]:
     twice = next((path for path, n in times.items() if n > 1), None)
     if twice is not None:
         raise InputError(f"looking for data at {data}", f"{twice} is named twice", "name it once")
-    return [_part(*names) for names in found]
+    named = {os.fspath(place) for place in places}
+    return [_part(path, name, path in named) for path, name in found]
 
 
 def split_parts(parts: list[Part], n_rows: int) -> list[Part]:
@@ -161,12 +151,14 @@ def _walk(folder: str) -> list[str]:
     return found
 
 
-def _part(path: str, name: str) -> Part:
+def _part(path: str, name: str, is_named: bool) -> Part:
     status = os.stat(path)
     name = name.replace(os.sep, "/")
     pairs = [folder.split("=", 1) for folder in name.split("/")[:-1] if "=" in folder]
     keys = tuple((unquote(key), _value(unquote(value))) for key, value in pairs)
-    return Part(path, name, _kind(path), status.st_size, status.st_mtime_ns, keys)
+    return Part(
+        path, name, kind_of(path, is_named=is_named), status.st_size, status.st_mtime_ns, keys
+    )
 
 
 def _value(text: str) -> int | str | None:
@@ -176,36 +168,3 @@ def _value(text: str) -> int | str | None:
         return int(text) if str(int(text)) == text else text
     except ValueError:
         return text
-
-
-def ending(path: str) -> str:
-    """The part of a file's name that says its kind: `.csv.gz` rather than `.gz`."""
-    stem, last = os.path.splitext(os.path.basename(path))
-    return (os.path.splitext(stem)[1] + last if last == ".gz" else last).lower()
-
-
-def _kind(path: str) -> str:
-    """Told by content where the content says; text is told by the name."""
-    doing = f"reading {path}"
-    try:
-        with open(path, "rb") as file:
-            start = file.read(6)
-    except OSError as error:
-        raise InputError(doing, f"it cannot be opened ({error.strerror})", "check it") from None
-    for magic, kind in MAGIC.items():
-        if start.startswith(magic):
-            return kind
-    named = ENDINGS.get(ending(path))
-    if named == "csv":
-        return named
-    if named is not None:
-        raise InputError(
-            doing,
-            f"its name says {named}, but it starts with {start!r}: it is damaged or no such file",
-            "write the file again",
-        )
-    raise InputError(
-        doing,
-        f"it is no Parquet or Arrow file, and its name does not end in {', '.join(ENDINGS)}",
-        "name the data files with a glob, such as 'data/*.parquet', or rename it",
-    )

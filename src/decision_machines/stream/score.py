@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..files.kinds import ENDINGS, WRITTEN, ending
 from ..machine.digest import digest
 from .ahead import ahead
 from .answers import arrow
-from .parts import ENDINGS, Part, ending, find_parts, split_parts
+from .parts import Part, find_parts, split_parts
 from .records import Records
-from .sinks import FORMATS, sink
+from .sinks import sink
 from .work import Done, Scorer, Task, score_part
 
 if TYPE_CHECKING:
@@ -134,8 +135,8 @@ def score(
                 "give a folder, or use engine='local'",
             )
         return _into_file(scorer, parts, output, progress)
-    if (format or "parquet") not in FORMATS:
-        raise InputError("scoring", f"format={format!r}", f"use one of {', '.join(FORMATS)}")
+    if (format or "parquet") not in WRITTEN:
+        raise InputError("scoring", f"format={format!r}", f"use one of {', '.join(WRITTEN)}")
     work = _local if elsewhere is None else elsewhere.work
     return _into_folder(scorer, parts, output, format or "parquet", fresh, progress, work, cluster)
 
@@ -220,7 +221,7 @@ def _output_names(parts: list[Part], kind: str) -> dict[Part, str]:
     for part in parts:
         end = ending(part.name)
         stem = part.name[: -len(end)] if end in ENDINGS else part.name
-        name = stem + FORMATS[kind]
+        name = stem + WRITTEN[kind]
         if name in names:
             raise InputError(
                 "naming the files of answers",

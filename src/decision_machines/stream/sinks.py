@@ -13,7 +13,6 @@ from .answers import arrow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FORMATS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
 GATHERED_BYTES = 1 << 24
 GATHERED_ROWS = 1 << 20
 

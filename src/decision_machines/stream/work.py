@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
+from ..files.features import feature_columns, feature_table
 from ..run.engines.processor import cpu_count
 from .ahead import ahead, mapped
 from .answers import Answers, arrow
 from .batches import open_part
-from .features import feature_columns
 from .sinks import sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ..files.batches import Batch
     from ..machine import DecisionMachine
-    from .batches import Batch
     from .parts import Part
 
 ROWS_AT_ONCE = 65536
@@ -91,9 +91,7 @@ class Scorer:
         """The answers to a record batch."""
         pyarrow = arrow()
         found = self.features(batch.schema.names)
-        names = self.machine.columns.names or found
-        columns = [batch.column(batch.schema.get_field_index(name)) for name in found]
-        table = pyarrow.Table.from_arrays(columns, names=_distinct(names))
+        table = feature_table(batch, found, self.machine.columns)
         answers = self.answers.columns(table, n_threads or self.task.n_threads)
         kept = [batch.column(batch.schema.get_field_index(name)) for name in self.task.keep]
         schema = self.schema(batch.schema) if schema is None else schema
@@ -159,11 +157,6 @@ def _check_unchanged(part: Part) -> None:
         raise InputError(
             f"scoring {part.path}", "it changed while it was read", "run again when it is complete"
         )
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names for the features' table: one column of the data may be two features."""
-    return list(names) if len(set(names)) == len(names) else [f"{i}" for i in range(len(names))]
 
 
 class _naming:
