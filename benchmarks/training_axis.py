@@ -104,7 +104,7 @@ def cell(X: np.ndarray, y: np.ndarray, leaves: int, seed: int, classes: bool) ->
         max_leaves=leaves,
         seed=seed,
         n_threads=1,
-        show=False,
+        verbose=False,
     )
     middle = time.process_time()
     cart = tuned_cart(X, y, learn, choose, leaves, classes)

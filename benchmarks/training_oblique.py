@@ -98,7 +98,7 @@ def measure(data: Path, name: str, seed: int) -> dict:
         validation=(X_valid, y_valid),
         seed=seed,
         n_threads=1,
-        show=False,
+        verbose=False,
     )
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     return {

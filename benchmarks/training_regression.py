@@ -73,7 +73,7 @@ def measure(data: Path, name: str, seed: int) -> dict:
     (X, y), (X_valid, y_valid), (X_test, y_test) = divide(data, name, seed)
     started, cpu = time.perf_counter(), time.process_time()
     fit = linear_leaves_tree(
-        X, y, depth=HEIGHT, validation=(X_valid, y_valid), seed=seed, n_threads=1, show=False
+        X, y, depth=HEIGHT, validation=(X_valid, y_valid), seed=seed, n_threads=1, verbose=False
     )
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     return {

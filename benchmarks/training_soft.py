@@ -93,7 +93,7 @@ def ours(X, y, X_test, y_test, seed: int) -> dict:
 
     clock = Clock()
     n_classes = int(y.max()) + 1
-    fit = soft_tree(X, y, n_classes=n_classes, depth=DEPTH, seed=seed, n_threads=1, show=False)
+    fit = soft_tree(X, y, n_classes=n_classes, depth=DEPTH, seed=seed, n_threads=1, verbose=False)
     seconds = clock.read()
     with torch.no_grad():
         soft = fit.soft(torch.from_numpy(X_test)).argmax(1).numpy()

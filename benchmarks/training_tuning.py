@@ -146,7 +146,7 @@ def cell(data: Path, name: str, library: str, seed: int, **options) -> dict:
         validation=valid,
         refit=whole,
         n_threads=1,
-        show=False,
+        verbose=False,
         **options,
     )
     seconds = time.perf_counter() - begin

@@ -12,6 +12,7 @@ array([5.])
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from . import stream
@@ -45,6 +46,9 @@ from .run.engines.processor import engine_info
 from .stream import expr
 
 __version__ = "0.1.0"
+
+# What is not progress is told here; without a handler of the user's own it is heard by nobody.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "CategorySets",

@@ -22,6 +22,7 @@ from decision_machines import (
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
 )
+from decision_machines.progress import Watch
 
 rng = np.random.default_rng(0)
 M = 90
@@ -343,15 +344,44 @@ def test_soft_answers_are_pickled_and_saved_hard(tmp_path):
     assert np.array_equal(dm.load(tmp_path / "tree.dm").predict(X), model.machine_.predict(X))
 
 
-def test_an_interrupted_fit_keeps_the_best_so_far(monkeypatch):
-    from decision_machines.train import watch
+def interrupt(self, **numbers):
+    raise KeyboardInterrupt
 
-    def interrupt(self, **numbers):
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(watch.Watch, "step", interrupt)
-    model = clone(CLASSIFIERS["one"]).fit(X, FLAG)
-    assert np.allclose(model.predict_proba(X).sum(1), 1)
+@each
+def test_an_interrupted_fit_is_raised(which, monkeypatch):
+    monkeypatch.setattr(Watch, "step", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(which, X)
+
+
+@each
+def test_an_interrupted_fit_keeps_the_best_so_far_where_asked(which, monkeypatch):
+    monkeypatch.setattr(Watch, "step", interrupt)
+    model, y = BOTH[which]
+    model = clone(model).set_params(keep_best_on_interrupt=True).fit(X, y)
+    assert model.report_["interrupted"]
+    assert np.all(np.isfinite(model.predict(X)))
+
+
+def test_soft_answers_are_not_tuned_after_an_interruption(monkeypatch):
+    model = DecisionMachineClassifier(
+        **QUICK, n_iterations=5, soft=True, keep_best_on_interrupt=True
+    )
+    monkeypatch.setattr(Watch, "step", interrupt)
+    assert "tuning" not in model.fit(X, FLAG).report_
+
+
+@each
+def test_verbose_may_be_a_number(which, capfd):
+    model, y = BOTH[which]
+    clone(model).set_params(verbose=1).fit(X, y)
+    said = capfd.readouterr().err
+    assert "ended after" in said
+    assert "\r" not in said
+    assert "\x1b" not in said
+    clone(model).set_params(verbose=0).fit(X, y)
+    assert capfd.readouterr().err == ""
 
 
 def test_sizes_are_kept():

@@ -16,7 +16,7 @@ from decision_machines.train.axis.ranks import Ranks
 from decision_machines.train.axis.rows import read_rows
 from decision_machines.train.axis.search import Limits, Searches, Setting, out_of_bag, principal
 
-QUICK = {"n_iterations": 40, "n_threads": 1, "show": False}
+QUICK = {"n_iterations": 40, "n_threads": 1, "verbose": False}
 
 
 # -- the search -----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_validation_decides_and_is_never_worse_than_greed():
 def test_weights_count_as_rows_do():
     X, y = make_friedman1(60, random_state=2)
     twice = np.arange(60) % 3 == 0
-    options = {"max_leaves": 6, "n_iterations": 0, "show": False, "n_threads": 1}
+    options = {"max_leaves": 6, "n_iterations": 0, "verbose": False, "n_threads": 1}
     validation = make_friedman1(60, random_state=3)
     weighed = axis_tree(X, y, sample_weight=1.0 + twice, validation=validation, **options)
     repeated = axis_tree(
@@ -263,10 +263,14 @@ def test_it_can_be_interrupted(monkeypatch):
         yield
 
     monkeypatch.setattr(Searches, "advance", interrupt)
-    fit = axis_tree(X, y, n_classes=3, max_leaves=6, **QUICK)
+    options = {"n_classes": 3, "max_leaves": 6, **QUICK}
+    fit = axis_tree(X, y, **options, keep_best_on_interrupt=True)
     assert fit.report["interrupted"]
     assert len(calls) == 2
     assert np.mean(fit.machine.predict(X) == y) > 0.8
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt):
+        axis_tree(X, y, **options)
 
 
 # -- odd data -------------------------------------------------------------------------------------

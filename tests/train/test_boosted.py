@@ -21,7 +21,7 @@ def error(machine, X, y):
 def test_the_loss_falls_with_every_tree_and_searched_trees_fall_faster():
     X, y = waves()
     greedy, searched = (
-        boosted_trees(X, y, n_trees=15, max_leaves=6, n_iterations=n, patience=None, show=False)
+        boosted_trees(X, y, n_trees=15, max_leaves=6, n_iterations=n, patience=None, verbose=False)
         for n in (0, 30)
     )
     losses = [row["loss"] for row in greedy.history]
@@ -32,10 +32,10 @@ def test_the_loss_falls_with_every_tree_and_searched_trees_fall_faster():
 def test_rows_held_out_end_it_and_all_rows_are_learned_from():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.normal(size=200)  # nothing to learn
-    found = boosted_trees(X, y, n_trees=50, n_iterations=0, patience=3, show=False)
+    found = boosted_trees(X, y, n_trees=50, n_iterations=0, patience=3, verbose=False)
     assert found.machine.n_trees < 15
     X, y = waves()
-    found = boosted_trees(X, y, n_trees=30, max_leaves=6, n_iterations=0, show=False)
+    found = boosted_trees(X, y, n_trees=30, max_leaves=6, n_iterations=0, verbose=False)
     assert found.machine.n_trees > 20
     assert error(found.machine, *waves(seed=1)) < 0.35
 
@@ -49,7 +49,7 @@ def test_history_is_the_loss_of_the_machine():
         n_trees=8,
         n_iterations=0,
         patience=50,
-        show=False,
+        verbose=False,
     )
     scale = np.mean((y[:200] - y[:200].mean()) ** 2)
     last = found.history[found.machine.n_trees - 1]
@@ -63,7 +63,7 @@ def test_classes_get_probabilities_by_the_link(n_classes):
     X, y = load_iris(return_X_y=True)
     X, y = X[y < n_classes], y[y < n_classes]
     machine = boosted_trees(
-        X, y, n_classes=n_classes, n_trees=10, max_leaves=4, n_iterations=5, show=False
+        X, y, n_classes=n_classes, n_trees=10, max_leaves=4, n_iterations=5, verbose=False
     ).machine
     P = machine.predict_proba(X)
     assert P.shape == (len(X), n_classes)
@@ -74,7 +74,7 @@ def test_classes_get_probabilities_by_the_link(n_classes):
 
 def test_a_start_is_kept_and_gone_on_from():
     X, y = waves()
-    options = {"max_leaves": 6, "n_iterations": 0, "patience": None, "show": False}
+    options = {"max_leaves": 6, "n_iterations": 0, "patience": None, "verbose": False}
     first = boosted_trees(X, y, n_trees=5, **options)
     more = boosted_trees(X, y, n_trees=4, start=first.machine, **options)
     whole = boosted_trees(X, y, n_trees=9, **options)
@@ -90,7 +90,7 @@ def test_large_data_are_left_to_histograms(monkeypatch, n_classes):
         y = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
     else:
         y = y * 1e20
-    found = boosted_trees(X, y, n_classes=n_classes, n_trees=40, max_leaves=8, show=False)
+    found = boosted_trees(X, y, n_classes=n_classes, n_trees=40, max_leaves=8, verbose=False)
     assert found.report["grown by"] == "histograms"
     if n_classes is None:
         assert error(found.machine, X, y) < 0.1

@@ -25,7 +25,7 @@ SETTINGS = (Setting(0.3, 0.05, 0.05, 0.05),)
 
 
 def tuned(machine=SOURCE, rows=X, y=Z, **options):
-    given = {"epochs": 1, "settings": SETTINGS, "n_threads": 1, "show": False}
+    given = {"epochs": 1, "settings": SETTINGS, "n_threads": 1, "verbose": False}
     return dm.tune(machine, rows, y, **(given | options))
 
 

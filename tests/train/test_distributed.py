@@ -24,7 +24,7 @@ def results():
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 4, (101, 4))
     y, w = X @ [1.0, 2, 0, 1] + rng.standard_normal(101), rng.uniform(0.5, 2, 101)
-    options = {"settings": [Setting(0.3)], "epochs": 2, "batch_size": 16, "show": False}
+    options = {"settings": [Setting(0.3)], "epochs": 2, "batch_size": 16, "verbose": False}
     numbers = dm.tune(dm.figure_one(), X, y, sample_weight=w, **options)
     ranked = np.clip(np.round(y / 4), 0, 4)
     group = np.arange(101) // 7

@@ -34,7 +34,7 @@ BRIEF = RegressionEffort(n_first=1, n_second=1, first_steps=40, second_steps=40)
 
 
 def tree(X, y, **options):
-    return linear_leaves_tree(X, y, effort=BRIEF, show=False, n_threads=1, **options)
+    return linear_leaves_tree(X, y, effort=BRIEF, verbose=False, n_threads=1, **options)
 
 
 def two_planes(m: int, seed: int = 0, noise: float = 0.1):
@@ -201,7 +201,7 @@ def test_a_tree_of_linear_leaves_beats_one_linear_function_and_constants():
     X, y = two_planes(600)
     X_test, y_test = two_planes(600, seed=1, noise=0.0)
     effort = RegressionEffort(n_first=2, n_second=2, first_steps=150, second_steps=200)
-    fit = linear_leaves_tree(X, y, depth=2, effort=effort, show=False, n_threads=1)
+    fit = linear_leaves_tree(X, y, depth=2, effort=effort, verbose=False, n_threads=1)
     ours = np.mean((fit.machine.predict(X_test) - y_test) ** 2)
     U = np.c_[X, np.ones(len(X))]
     line = np.c_[X_test, np.ones(len(X))] @ np.linalg.lstsq(U, y, rcond=None)[0]
@@ -353,7 +353,7 @@ def test_oblique_tree_hands_its_effort_on():
     X, y = two_planes(100)
     effort = RegressionEffort(n_first=1, n_second=1, first_steps=1, second_steps=1)
     fits = [
-        made(X, y, depth=2, effort=effort, leaves="linear", n_threads=1, show=False)
+        made(X, y, depth=2, effort=effort, leaves="linear", n_threads=1, verbose=False)
         for made in (oblique_tree, linear_leaves_tree)
     ]
     assert len(fits[0].history) == len(fits[1].history)

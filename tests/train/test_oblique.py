@@ -42,7 +42,7 @@ def diagonal(m=300, n=4, n_classes=3, seed=0):
 def train(X, y, n_classes=None, **options):
     n_classes = int(np.max(y)) + 1 if n_classes is None else n_classes
     return oblique_tree(
-        X, y, n_classes=n_classes, **{"depth": 2, "effort": LITTLE, "show": False} | options
+        X, y, n_classes=n_classes, **{"depth": 2, "effort": LITTLE, "verbose": False} | options
     )
 
 
@@ -423,7 +423,7 @@ def test_a_feature_that_is_always_missing_is_not_read():
 
 
 @pytest.mark.parametrize("after", [0, 5, 90])
-def test_an_interruption_gives_the_best_so_far(monkeypatch, after):
+def test_an_interruption_is_raised_or_gives_the_best_so_far_where_asked(monkeypatch, after):
     X, y = diagonal(200)
     step = Watch.step
 
@@ -433,7 +433,9 @@ def test_an_interruption_gives_the_best_so_far(monkeypatch, after):
         step(self, **numbers)
 
     monkeypatch.setattr(Watch, "step", stop)
-    fit = train(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        train(X, y)
+    fit = train(X, y, keep_best_on_interrupt=True)
     assert fit.report["interrupted"]
     assert len(fit.history) == after
     assert fit.machine.n_leaves == 4
@@ -451,7 +453,7 @@ def test_threads_are_as_before():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Watch, "step", look)
-        train(X, y, n_threads=before + 1)
+        train(X, y, n_threads=before + 1, keep_best_on_interrupt=True)
     assert seen == [before + 1]
     assert torch.get_num_threads() == before
 
@@ -493,5 +495,5 @@ def test_bad_input_is_named(change, said):
         oblique_tree(
             given.pop("X"),
             given.pop("y"),
-            **{"n_classes": 3, "effort": LITTLE, "show": False} | given,
+            **{"n_classes": 3, "effort": LITTLE, "verbose": False} | given,
         )

@@ -25,7 +25,7 @@ def moons(m: int, seed: int = 0):
 
 def tree(X, y, **options):
     options = {"n_classes": 2, "depth": 3, "effort": BRIEF} | options
-    return soft_tree(X, y, show=False, n_threads=1, **options)
+    return soft_tree(X, y, verbose=False, n_threads=1, **options)
 
 
 def asked(fit, X):

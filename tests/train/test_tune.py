@@ -33,7 +33,7 @@ SOURCES = [
 
 
 def quick(machine, X, y, **options):
-    given = {"settings": FEW, "epochs": 3, "n_threads": 1, "show": False, "batch_size": 64}
+    given = {"settings": FEW, "epochs": 3, "n_threads": 1, "verbose": False, "batch_size": 64}
     return dm.tune(machine, X, y, **(given | options))
 
 
@@ -100,7 +100,7 @@ def test_every_source_comes_back_ordinary_and_no_worse_on_validation(library, na
 
 def test_tuning_gains_on_rows_it_never_saw():
     source, train, valid, (X, y) = smooth()
-    found = dm.tune(source, *train, validation=valid, epochs=6, n_threads=1, show=False)
+    found = dm.tune(source, *train, validation=valid, epochs=6, n_threads=1, verbose=False)
     before = squared_error(source.predict(X), y)
     assert squared_error(soft_answer(found, X), y) < 0.9 * before
     assert squared_error(found.machine.predict(X), y) < 0.97 * before
@@ -237,7 +237,7 @@ def test_seeds_reproduce_whatever_the_threads():
 @pytest.mark.parametrize("epochs_before", [1, 4, 6])
 def test_a_resumed_run_ends_as_one_that_was_never_stopped(tmp_path, monkeypatch, epochs_before):
     source, train, valid, _ = smooth()
-    options = {"validation": valid, "refit": True}
+    options = {"validation": valid, "refit": True, "keep_best_on_interrupt": True}
     whole = quick(source, *train, **options)
     assert len(whole.history) > epochs_before + 1
     path, epoch, done = tmp_path / "state", Descent.epoch, []
@@ -279,7 +279,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         quick(source, *train, resume=True)
 
 
-def test_an_interruption_gives_the_best_so_far(monkeypatch):
+def test_an_interruption_is_raised_or_gives_the_best_so_far_where_asked(monkeypatch):
     source, train, valid, _ = smooth()
     calls = []
 
@@ -288,8 +288,11 @@ def test_an_interruption_gives_the_best_so_far(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(search.Search, "_try_values", values)
-    found = quick(source, *train, validation=valid, refit=True)
-    assert calls
+    options = {"validation": valid, "refit": True}
+    with pytest.raises(KeyboardInterrupt):
+        quick(source, *train, **options)
+    found = quick(source, *train, **options, keep_best_on_interrupt=True)
+    assert len(calls) == 2
     assert found.report.interrupted
     assert found.before_refit is None
     assert squared_error(soft_answer(found, valid[0]), valid[1]) == pytest.approx(found.report.soft)

@@ -35,7 +35,7 @@ GRADE = np.digitize(Z, [-0.6, 0.0, 0.6])
 QUERY = np.repeat(np.arange(M // 8), 8)
 TRAIN, VALID = slice(0, 112), slice(112, None)
 ONE = (Setting(0.3, 0.05, 0.05, 0.05),)
-QUICK = {"epochs": 2, "settings": ONE, "show": False, "n_threads": 1}
+QUICK = {"epochs": 2, "settings": ONE, "verbose": False, "n_threads": 1}
 
 
 def xgboost(kind="XGBRegressor", **options):
@@ -370,10 +370,14 @@ def test_an_interruption_within_the_loss_gives_the_best_so_far():
             raise KeyboardInterrupt
         return (margin - y) ** 2
 
-    tuned = dm.tune(BOOSTED, X, Z, objective=interrupted, **{**QUICK, "epochs": 20})
+    options = {**QUICK, "epochs": 20, "objective": interrupted}
+    tuned = dm.tune(BOOSTED, X, Z, keep_best_on_interrupt=True, **options)
     assert tuned.report.interrupted
     assert tuned.report.hard <= tuned.report.source
     assert np.all(np.isfinite(tuned.machine.predict(X)))
+    calls = 0
+    with pytest.raises(KeyboardInterrupt):
+        dm.tune(BOOSTED, X, Z, **options)
 
 
 @pytest.mark.parametrize("content", [b"", b"rubbish", b"\x80\x04\x95\x05\x00", b"PK\x03\x04 cut"])

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from .options import AsJson, Model, Quiet, Trust
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Engine(StrEnum):
@@ -137,31 +132,30 @@ def predict(
         "leaves": want_leaves,
     }
     machine = load(model, trust=trust)
-    with Bar(Console(stderr=True), hidden=quiet or as_json) as progress:
-        try:
-            report = score(
-                machine,
-                data,
-                output,
-                outputs=[name for name, is_wanted in wanted.items() if is_wanted] or "predict",
-                keep=keep or (),
-                columns=column,
-                engine=engine.value,
-                cluster=cluster,
-                format=format_.value,
-                n_threads=n_threads,
-                rows_at_once=rows_at_once,
-                split_rows=split_rows,
-                fresh=fresh,
-                progress=progress,
-            )
-        except KeyboardInterrupt:
-            typer.echo(
-                "interrupted; no unfinished file is left, and the same command goes on with a "
-                "folder where it was",
-                err=True,
-            )
-            sys.exit(130)
+    try:
+        report = score(
+            machine,
+            data,
+            output,
+            outputs=[name for name, is_wanted in wanted.items() if is_wanted] or "predict",
+            keep=keep or (),
+            columns=column,
+            engine=engine.value,
+            cluster=cluster,
+            format=format_.value,
+            n_threads=n_threads,
+            rows_at_once=rows_at_once,
+            split_rows=split_rows,
+            fresh=fresh,
+            verbose=False if quiet or as_json else None,
+        )
+    except KeyboardInterrupt:
+        typer.echo(
+            "interrupted; no unfinished file is left, and the same command goes on with a "
+            "folder where it was",
+            err=True,
+        )
+        sys.exit(130)
     if as_json:
         typer.echo(json.dumps(asdict(report)))
         return
@@ -171,40 +165,3 @@ def predict(
         f"{report.rows} rows of {report.parts} file{'' if report.parts == 1 else 's'}{again} in "
         f"{report.output}; {report.seconds:.1f} s, {speed:,.0f} rows/s"
     )
-
-
-class Bar:
-    """A progress bar with rows, rows/s and the time left."""
-
-    def __init__(self, console: Console, hidden: bool) -> None:
-        from rich import progress
-
-        self.bar = progress.Progress(
-            progress.BarColumn(),
-            progress.TaskProgressColumn(),
-            progress.TextColumn("{task.fields[rows]} rows, {task.fields[speed]} rows/s, left"),
-            progress.TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=hidden or not console.is_terminal,
-        )
-
-    def __enter__(self) -> Callable[[int, float], None]:
-        self.bar.__enter__()
-        self.task = self.bar.add_task("", total=1.0, rows="0", speed="–")
-        self.start = time.perf_counter()
-        return self.tell
-
-    def tell(self, rows: int, share: float) -> None:
-        speed = rows / max(time.perf_counter() - self.start, 1e-9)
-        self.bar.update(self.task, completed=share, rows=_short(rows), speed=_short(speed))
-
-    def __exit__(self, *error: Any) -> None:
-        self.bar.__exit__(*error)
-
-
-def _short(number: float) -> str:
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return f"{number:.0f}"

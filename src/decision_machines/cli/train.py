@@ -87,7 +87,8 @@ def train(
 
     One tree is searched for rather than grown; --trees N boosts, --oblique --trees N bags. Empty
     cells are missing values, columns of text are categories. The file is written whole or not at
-    all. With --soft the file holds the hard machine: a soft one is a torch module.
+    all. With --soft the file holds the hard machine: a soft one is a torch module. Ctrl-C on a
+    terminal ends training early, with the best so far; elsewhere nothing is written.
 
     [bold]Examples[/]
 
@@ -131,6 +132,7 @@ def train(
         "random_state": seed,
         "n_threads": n_threads,
         "verbose": False if quiet or as_json else None,
+        "keep_best_on_interrupt": sys.stderr.isatty(),
     }
     if rows.is_classes:
         model: Any = DecisionMachineClassifier(
@@ -145,8 +147,10 @@ def train(
     try:
         own.fit(model)
         scores = {} if held is None else held.scores(model)
-        if refit and held is not None:
+        interrupted = bool(model.report_.get("interrupted", False))
+        if refit and held is not None and not interrupted:
             rows.fit(model)
+            interrupted = bool(model.report_.get("interrupted", False))
     except KeyboardInterrupt:
         typer.echo("interrupted; no file is written", err=True)
         sys.exit(130)
@@ -154,10 +158,14 @@ def train(
     if output is not None:
         write_model(model.machine_, output, written_as or "dm")
     report = _report(model, rows, own, held, scores, seconds, output)
+    report["interrupted"] = interrupted
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, default=str))
-        return
-    _print(model, rows, scores, report, output)
+    else:
+        _print(model, rows, scores, report, output)
+    if interrupted:
+        typer.echo("interrupted; this is the best so far", err=True)
+        raise typer.Exit(130)
 
 
 def _refuse_contradictions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,8 +84,8 @@ def tune(
     """Fine-tune a model's thresholds and values end to end, and write it hard again.
 
     What is written is never worse than the model on the rows to judge by; where nothing better
-    is found, it is the model itself. Interrupted, it is the best so far. The file appears whole or
-    not at all.
+    is found, it is the model itself. Ctrl-C on a terminal ends training early, with the best so
+    far; elsewhere nothing is written. The file appears whole or not at all.
 
     [bold]Examples[/]
 
@@ -119,23 +120,28 @@ def tune(
     names = {"target": target, "weight": weight, "group": group}
     X, y, w, groups = _read(data, names, drop or [], machine.columns.names)
     judged_by = _validation(validation, names, drop or [], machine.columns.names)
-    found = fine_tune(
-        machine,
-        X,
-        y,
-        validation=judged_by,
-        sample_weight=w,
-        group=groups,
-        objective=objective,
-        learn=("t", "slope", "V", "S") if oblique else ("t", "slope", "V"),
-        epochs=epochs,
-        refit=refit,
-        seed=seed,
-        n_threads=n_threads,
-        show=False if quiet or as_json else None,
-        checkpoint=checkpoint,
-        resume=resume,
-    )
+    try:
+        found = fine_tune(
+            machine,
+            X,
+            y,
+            validation=judged_by,
+            sample_weight=w,
+            group=groups,
+            objective=objective,
+            learn=("t", "slope", "V", "S") if oblique else ("t", "slope", "V"),
+            epochs=epochs,
+            refit=refit,
+            seed=seed,
+            n_threads=n_threads,
+            verbose=False if quiet or as_json else None,
+            keep_best_on_interrupt=sys.stderr.isatty(),
+            checkpoint=checkpoint,
+            resume=resume,
+        )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; no file is written", err=True)
+        sys.exit(130)
     said = write_model(found.machine, output, written_as)
     if as_json:
         report = found.report.as_dict()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..train.watch import Fit
+from ..train.fit import Fit
 from .labels import one_hot, with_label_sets, with_one_hot_sets
 from .rows import Rows, hold_out
 
@@ -38,7 +38,9 @@ def learn(estimator: Any, rows: Rows, held: Rows | None, n_classes: int | None, 
     found = (_boosted if is_many else _searched)(estimator, own, held, n_classes, seed)
     machine = with_label_sets(found.machine, estimator.labels_)
     found = replace(found, machine=machine)
-    return _tuned(estimator, found, own, held, seed) if is_soft and held is not None else found
+    if not is_soft or held is None or found.is_interrupted:
+        return found
+    return _tuned(estimator, found, own, held, seed)
 
 
 def _given(held: Rows | None) -> tuple | None:
@@ -60,7 +62,8 @@ def _searched(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: in
         validation=_given(held),
         seed=seed,
         n_threads=estimator.n_threads,
-        show=estimator.verbose,
+        verbose=estimator.verbose,
+        keep_best_on_interrupt=estimator.keep_best_on_interrupt,
         **options,
     )
 
@@ -85,7 +88,8 @@ def _boosted(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int
         start=start,
         seed=seed + (0 if start is None else start.n_trees),
         n_threads=estimator.n_threads,
-        show=estimator.verbose,
+        verbose=estimator.verbose,
+        keep_best_on_interrupt=estimator.keep_best_on_interrupt,
     )
 
 
@@ -140,7 +144,8 @@ def _oblique(
         "sample_weight": rows.w,
         "seed": seed,
         "n_threads": estimator.n_threads,
-        "show": estimator.verbose,
+        "verbose": estimator.verbose,
+        "keep_best_on_interrupt": estimator.keep_best_on_interrupt,
     }
     if estimator.n_iterations is not None:
         options["effort"] = _effort(estimator, n_classes)
@@ -203,7 +208,9 @@ def _tuned(estimator: Any, found: Fit, rows: Rows, held: Rows, seed: int) -> Fit
         refit=True,
         seed=seed,
         n_threads=estimator.n_threads,
-        show=estimator.verbose,
+        verbose=estimator.verbose,
+        keep_best_on_interrupt=estimator.keep_best_on_interrupt,
     )
-    report = {**found.report, "tuning": tuned.report}
+    interrupted = tuned.report.interrupted
+    report = {**found.report, "tuning": tuned.report, "interrupted": interrupted}
     return Fit(tuned.machine, tuned.soft, report, [*found.history, *tuned.history])

@@ -11,7 +11,7 @@ from ..errors import InputError
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .importance import feature_importances
 from .learners import learn
-from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, Flag, Number, OneOf, Whole
+from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, VERBOSE, Flag, Number, OneOf, Whole
 from .rows import Rows, distinct_rows, hold_out
 
 CONSTRAINTS: dict[str, tuple] = {
@@ -33,7 +33,8 @@ CONSTRAINTS: dict[str, tuple] = {
     "warm_start": (Flag(),),
     "random_state": SEED,
     "n_threads": THREADS,
-    "verbose": (NOTHING, Flag()),
+    "verbose": VERBOSE,
+    "keep_best_on_interrupt": (Flag(),),
 }
 
 
@@ -182,8 +183,12 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     n_threads
         By default all processors.
     verbose
-        Whether to draw a progress bar; None draws it on a terminal. Interrupted, the best so far
-        is kept.
+        Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
+        then. None shows it where somebody looks.
+    keep_best_on_interrupt
+        Whether Ctrl-C ends the fit early and keeps the best so far, with ``"interrupted"`` in
+        `report_`. By default `fit` raises `KeyboardInterrupt`, which also ends a grid search, a
+        cross validation or a pipeline around it.
 
     Attributes
     ----------
@@ -233,6 +238,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         random_state=0,
         n_threads=None,
         verbose=False,
+        keep_best_on_interrupt=False,
     ):
         self.n_trees = n_trees
         self.max_leaves = max_leaves
@@ -251,6 +257,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
+        self.keep_best_on_interrupt = keep_best_on_interrupt
 
     def fit(self, X, y, sample_weight=None, *, validation=None):
         """Learn from rows X and labels y.
@@ -316,6 +323,7 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         random_state=0,
         n_threads=None,
         verbose=False,
+        keep_best_on_interrupt=False,
     ):
         self.n_trees = n_trees
         self.max_leaves = max_leaves
@@ -333,6 +341,7 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
+        self.keep_best_on_interrupt = keep_best_on_interrupt
 
     def fit(self, X, y, sample_weight=None, *, validation=None):
         """Learn from rows X and targets y, (m,) or (m, q).

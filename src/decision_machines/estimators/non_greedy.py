@@ -6,7 +6,7 @@ from typing import Any
 
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .importance import feature_importances
-from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, Flag, Number, Several, Whole
+from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, VERBOSE, Flag, Number, Several, Whole
 from .rows import hold_out
 
 CONSTRAINTS: dict[str, tuple] = {
@@ -21,7 +21,8 @@ CONSTRAINTS: dict[str, tuple] = {
     "validation_fraction": (Number(0.0, 1.0),),
     "random_state": SEED,
     "n_threads": THREADS,
-    "verbose": (NOTHING, Flag()),
+    "verbose": VERBOSE,
+    "keep_best_on_interrupt": (Flag(),),
 }
 
 
@@ -51,7 +52,8 @@ class _NonGreedyTree:
             learning_rate=self.learning_rate,
             seed=seed,
             n_threads=self.n_threads,
-            show=self.verbose,
+            verbose=self.verbose,
+            keep_best_on_interrupt=self.keep_best_on_interrupt,
         )
         machine = without_light_leaves(found.machine, rows) if is_classes else found.machine
         self._keep(machine)
@@ -88,7 +90,12 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
     n_threads
         For torch; by default as many as it uses.
     verbose
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
+        then. None shows it where somebody looks.
+    keep_best_on_interrupt
+        Whether Ctrl-C ends the fit early and keeps the best so far, with ``"interrupted"`` in
+        `report_`. By default `fit` raises `KeyboardInterrupt`, which also ends a grid search, a
+        cross validation or a pipeline around it.
 
     Attributes
     ----------
@@ -127,6 +134,7 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
         random_state=0,
         n_threads=None,
         verbose=False,
+        keep_best_on_interrupt=False,
     ):
         self.max_leaves = max_leaves
         self.max_depth = max_depth
@@ -141,6 +149,7 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
+        self.keep_best_on_interrupt = keep_best_on_interrupt
 
     def fit(self, X, y, sample_weight=None):
         """Learn the tree from rows X and labels y."""
@@ -179,6 +188,7 @@ class NonGreedyTreeRegressor(_NonGreedyTree, MachineRegressor):
         random_state=0,
         n_threads=None,
         verbose=False,
+        keep_best_on_interrupt=False,
     ):
         self.max_leaves = max_leaves
         self.max_depth = max_depth
@@ -192,6 +202,7 @@ class NonGreedyTreeRegressor(_NonGreedyTree, MachineRegressor):
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
+        self.keep_best_on_interrupt = keep_best_on_interrupt
 
     def fit(self, X, y, sample_weight=None):
         """Learn the tree from rows X and targets y, (m,) or (m, q)."""

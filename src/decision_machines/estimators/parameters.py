@@ -110,6 +110,7 @@ NOTHING = OneOf((None,))
 SEED = (NOTHING, Whole(0), Kind((np.random.RandomState,), "a numpy RandomState"))
 CLASS_WEIGHT = (OneOf((None, "balanced")), Kind((Mapping,), "a dictionary class → weight"))
 THREADS = (NOTHING, Whole(1))
+VERBOSE = (NOTHING, Flag(), Whole(0))
 
 
 def check_parameters(estimator: Any, constraints: Mapping[str, tuple]) -> None:

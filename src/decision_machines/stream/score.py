@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..files.kinds import ENDINGS, WRITTEN, ending
 from ..machine.digest import digest
+from ..progress import Progress, Verbosity
 from .ahead import ahead
 from .answers import arrow
 from .parts import Part, find_parts, split_parts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..machine import DecisionMachine
 
-    Progress = Callable[[int, float], None]
+    Tell = Callable[[int, float], None]
 
 CLUSTERS = {"dask": "dask_cluster", "spark": "spark_cluster"}
 """Engines other than "local" → the file of this room that runs them."""
@@ -61,7 +62,8 @@ def score(
     rows_at_once: int | None = None,
     split_rows: int | None = None,
     fresh: bool = False,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
+    verbose: Verbosity = False,
 ) -> Any:
     """Score files of any size, batch by batch, in memory that does not grow with them.
 
@@ -100,6 +102,10 @@ def score(
         Whether to remove what an earlier run wrote into the folder and start again.
     progress
         Called with (rows scored, share of the data done) as the work goes on.
+    verbose
+        Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
+        then. None shows it where somebody looks. Answers that are returned are read later, and
+        show none.
 
     Returns
     -------
@@ -134,11 +140,14 @@ def score(
                 f"one file, from the many workers of {engine}",
                 "give a folder, or use engine='local'",
             )
-        return _into_file(scorer, parts, output, progress)
+        with Progress("scoring", 1.0, verbose) as shown:
+            return _into_file(scorer, parts, output, _Tell(parts, progress, shown))
     if (format or "parquet") not in WRITTEN:
         raise InputError("scoring", f"format={format!r}", f"use one of {', '.join(WRITTEN)}")
     work = _local if elsewhere is None else elsewhere.work
-    return _into_folder(scorer, parts, output, format or "parquet", fresh, progress, work, cluster)
+    with Progress("scoring", 1.0, verbose) as shown:
+        tell = _Tell(parts, progress, shown)
+        return _into_folder(scorer, parts, output, format or "parquet", fresh, tell, work, cluster)
 
 
 def _reader(scorer: Scorer, parts: list[Part]) -> Any:
@@ -147,11 +156,11 @@ def _reader(scorer: Scorer, parts: list[Part]) -> Any:
     return arrow().RecordBatchReader.from_batches(schema, batches)
 
 
-def _into_file(scorer: Scorer, parts: list[Part], output: str, progress: Progress | None) -> Report:
+def _into_file(scorer: Scorer, parts: list[Part], output: str, tell: _Tell) -> Report:
     kind = ENDINGS[ending(output)]
     if ending(output).endswith("gz"):
         raise InputError(f"writing {output}", "a packed CSV", "write .csv, and pack it afterwards")
-    start, tell = time.perf_counter(), _Tell(parts, progress)
+    start = time.perf_counter()
     schema = scorer.part_schema(parts[0])
     with sink(output, schema, kind) as write:
         for part in parts:
@@ -169,11 +178,11 @@ def _into_folder(
     output: str,
     kind: str,
     fresh: bool,
-    progress: Progress | None,
+    tell: _Tell,
     work: Callable[..., Iterable[tuple[Part, Done]]],
     cluster: Any,
 ) -> Report:
-    start, tell, records = time.perf_counter(), _Tell(parts, progress), Records(output)
+    start, records = time.perf_counter(), Records(output)
     paths = _output_names(parts, kind)
     task = scorer.task
     run = {
@@ -251,21 +260,26 @@ def _check_apart(data: Any, parts: list[Part], output: str) -> None:
 class _Tell:
     """Counts rows and the share of the data that is done, and tells whoever asked."""
 
-    def __init__(self, parts: list[Part], progress: Progress | None) -> None:
+    def __init__(self, parts: list[Part], progress: Tell | None, shown: Progress) -> None:
         self.total = sum(part.weight for part in parts) or 1
         self.done = 0.0
         self.rows = 0
-        self.progress = progress
+        self.progress, self.shown = progress, shown
+        self.start = time.perf_counter()
 
     def batch(self, part: Part, rows: int, share: float) -> None:
         """Some rows of a part that is being read."""
         self.rows += rows
-        if self.progress is not None:
-            self.progress(self.rows, (self.done + share * part.weight) / self.total)
+        self._tell((self.done + share * part.weight) / self.total)
 
     def part(self, part: Part, rows: int = 0) -> None:
         """A whole part."""
         self.done += part.weight
         self.rows += rows
+        self._tell(self.done / self.total)
+
+    def _tell(self, share: float) -> None:
         if self.progress is not None:
-            self.progress(self.rows, self.done / self.total)
+            self.progress(self.rows, share)
+        speed = self.rows / max(time.perf_counter() - self.start, 1e-9)
+        self.shown.update(share, rows=self.rows, **{"rows/s": speed})

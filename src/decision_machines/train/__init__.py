@@ -11,6 +11,7 @@ torch is imported only by what trains with gradients.
 
 from __future__ import annotations
 
-from .watch import Fit, Watch
+from ..progress import Watch
+from .fit import Fit
 
 __all__ = ["Fit", "Watch"]

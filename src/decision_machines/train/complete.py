@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from .watch import Watch
+    from ..progress import Watch
 
 
 MOST_AT_ONCE = 2**24

@@ -21,14 +21,15 @@ import scipy.sparse as sp
 import torch
 
 from ..machine import Columns, DecisionMachine, Output, Trees
+from ..progress import Verbosity, Watch
 from ..relax.heads import Heads
 from ..relax.non_greedy import upper_bound
 from ..relax.paths import Paths
 from ..relax.queries import relu_pair
+from .fit import Fit
 from .scaling import Scaling
 from .starts import Start, cart_start, without_empty_leaves
 from .torch_setup import threads
-from .watch import Fit, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,8 @@ def non_greedy_tree(
     learning_rate: float = 0.5,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
 ) -> Fit:
     """The tree of the least loss on `validation` that non-greedy training finds.
 
@@ -111,9 +113,11 @@ def non_greedy_tree(
     batch_size = batch_size or min(max(len(X) // 32, 32), 512)
     forest = _Forest(starts, radii, axis_aligned=axis_aligned)
     best = _Best(forest)
-    with threads(n_threads, DOING), Watch("non-greedy training", n_epochs, show) as watch:
-        rows = torch.from_numpy(Z).float()
-        best.judge(forest, Z, target, held_rows, held_target)
+    keep = keep_best_on_interrupt
+    watch = Watch("non-greedy training", n_epochs, verbose, keep_best=keep)
+    rows = torch.from_numpy(Z).float()
+    best.judge(forest, Z, target, held_rows, held_target)
+    with threads(n_threads, DOING), watch:
         if forest.machine.n_tests:
             for loss in _epochs(forest, rows, target, n_epochs, batch_size, learning_rate, rng):
                 valid = best.judge(forest, Z, target, held_rows, held_target)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine.words import number
+from ...progress import Progress, Verbosity
 from ..change.goals import coded
 from .delta import can_delta, trees_that_test
 
@@ -70,6 +71,7 @@ def importance(
     seed: int = 0,
     metric: Callable[[Any, Any], float] | None = None,
     n_threads: int | None = None,
+    verbose: Verbosity = False,
 ) -> Importance:
     """See `DecisionMachine.importance`."""
     n = machine.n_features
@@ -93,13 +95,14 @@ def importance(
     baseline = float(score(answers, machine.decide(plain.margin(x, n_threads=n_threads))))
     shuffle = _shuffles(len(x), int(n_repeats), seed)
     drops = np.zeros((n, n_repeats))
-    for feature in range(n):
-        if not trees[feature] and machine.linear is None:
-            continue
-        rescore = _rescorer(plain, x, feature, n_threads)
-        for i, order in enumerate(shuffle):
-            found = machine.decide(rescore(x[order, feature]))
-            drops[feature, i] = baseline - float(score(answers, found))
+    with Progress("shuffling features", n, verbose) as shown:
+        for feature in range(n):
+            if trees[feature] or machine.linear is not None:
+                rescore = _rescorer(plain, x, feature, n_threads)
+                for i, order in enumerate(shuffle):
+                    found = machine.decide(rescore(x[order, feature]))
+                    drops[feature, i] = baseline - float(score(answers, found))
+            shown.update(feature + 1)
     return Importance(names, splits, trees, baseline, drops)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...libraries.oracles import oracle_of, rows_that_differ
+from ...progress import Progress, Verbosity
 from .probes import probe_tree
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def certify(
     X: Any = None,
     *,
     progress: Callable[[int, int], None] | None = None,
+    verbose: Verbosity = False,
 ) -> Certificate:
     """Prove by probes that `machine` and `model` route every input alike.
 
@@ -120,6 +122,8 @@ def certify(
         (CatBoost) can be asked about the labels of these rows alone.
     progress
         Called with (trees done, trees).
+    verbose
+        Whether to show progress; None shows it where somebody looks.
 
     Examples
     --------
@@ -146,34 +150,43 @@ def certify(
     first: Disagreement | None = None
     whole: list[np.ndarray] = []
     per_tree = max(1, WHOLE_ROWS // max(machine.n_trees, 1))
-    for tree in range(machine.n_trees):
-        found = probe_tree(
-            machine,
-            tree,
-            takes_infinity=oracle.takes_infinity,
-            takes_nan=oracle.takes_nan,
-            codes=oracle.codes,
-        )
-        wrong = _compare_tree(oracle, tree, found.X)
-        n_reached = int(np.count_nonzero(found.reached & ~found.unknown))
-        probes += len(found.X)
-        unknown += int(np.count_nonzero(found.unknown))
-        unreachable += int(np.count_nonzero(~found.reached & ~found.unknown))
-        if wrong is None:
-            proven += n_reached
-            one_sided += int(np.count_nonzero(found.reached & ~found.both_sides & ~found.unknown))
-        else:
-            row, what, ours, theirs = wrong
-            failed = np.unique(found.test[row])
-            proven += n_reached - len(failed)
-            if first is None:
-                first = Disagreement(
-                    tree, _name(machine, found.test[row[0]]), found.X[row[0]], what, ours, theirs
+    with Progress("probing trees", machine.n_trees, verbose) as shown:
+        for tree in range(machine.n_trees):
+            found = probe_tree(
+                machine,
+                tree,
+                takes_infinity=oracle.takes_infinity,
+                takes_nan=oracle.takes_nan,
+                codes=oracle.codes,
+            )
+            wrong = _compare_tree(oracle, tree, found.X)
+            n_reached = int(np.count_nonzero(found.reached & ~found.unknown))
+            probes += len(found.X)
+            unknown += int(np.count_nonzero(found.unknown))
+            unreachable += int(np.count_nonzero(~found.reached & ~found.unknown))
+            if wrong is None:
+                proven += n_reached
+                one_sided += int(
+                    np.count_nonzero(found.reached & ~found.both_sides & ~found.unknown)
                 )
-        step = max(1, len(found.X) // per_tree) if oracle.one_tree_at_a_time else 1
-        whole.append(found.X[::step])
-        if progress is not None:
-            progress(tree + 1, machine.n_trees)
+            else:
+                row, what, ours, theirs = wrong
+                failed = np.unique(found.test[row])
+                proven += n_reached - len(failed)
+                if first is None:
+                    first = Disagreement(
+                        tree,
+                        _name(machine, found.test[row[0]]),
+                        found.X[row[0]],
+                        what,
+                        ours,
+                        theirs,
+                    )
+            step = max(1, len(found.X) // per_tree) if oracle.one_tree_at_a_time else 1
+            whole.append(found.X[::step])
+            if progress is not None:
+                progress(tree + 1, machine.n_trees)
+            shown.update(tree + 1)
     if given is not None:
         whole.append(given)
     rows = np.concatenate(whole) if whole else np.zeros((1, machine.n_features))

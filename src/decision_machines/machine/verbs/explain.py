@@ -382,6 +382,7 @@ class ExplainVerbs:
         seed: int = 0,
         metric: Callable[[Any, Any], float] | None = None,
         n_threads: int | None = None,
+        verbose: bool | int | None = False,
     ) -> Importance:
         """How often each feature is tested and, with X and y, what shuffling it costs.
 
@@ -394,6 +395,8 @@ class ExplainVerbs:
         metric
             metric(y, predictions), the larger the better; by default accuracy for labels and R²
             for values.
+        verbose
+            Whether to show progress; None shows it where somebody looks.
 
         Examples
         --------
@@ -404,7 +407,14 @@ class ExplainVerbs:
         from ...explain.effects.importance import importance
 
         return importance(
-            self, X, y, n_repeats=n_repeats, seed=seed, metric=metric, n_threads=n_threads
+            self,
+            X,
+            y,
+            n_repeats=n_repeats,
+            seed=seed,
+            metric=metric,
+            n_threads=n_threads,
+            verbose=verbose,
         )
 
     def proximity(

@@ -14,7 +14,7 @@ from .search import Limits, Searches, Setting, out_of_bag
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..watch import Watch
+    from ...progress import Watch
     from .nodes import Nodes
     from .rows import Rows
 

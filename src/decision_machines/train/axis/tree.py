@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...progress import Verbosity, Watch
 from ...run.engines.processor import cpu_count
-from ..watch import Fit, Watch
+from ..fit import Fit
 from .choice import SHRINKS, TEACHING, Candidate, Choice
 from .rows import DOING, Rows, read_rows
 from .search import Limits, Setting
@@ -35,7 +36,8 @@ def axis_tree(
     n_iterations: int = 1000,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
 ) -> Fit:
     """Search for the hard axis-aligned tree of at most `max_leaves` leaves that predicts best.
 
@@ -61,9 +63,11 @@ def axis_tree(
         Moves of each search; 0 gives the best greedy tree.
     n_threads
         All processors by default. The tree does not depend on it.
-    show
-        Whether to draw a progress bar; None draws it in a terminal. Interrupted, the best so far
-        is given.
+    verbose
+        Whether to show progress; None shows it where somebody looks, as `progress` says.
+    keep_best_on_interrupt
+        Whether Ctrl-C ends training early and gives the best so far, with ``"interrupted"`` in the
+        report. By default it raises `KeyboardInterrupt`, so that a search around this ends, too.
 
     Examples
     --------
@@ -94,7 +98,8 @@ def axis_tree(
     if valid is None:
         settings = [Setting(least=min_samples_leaf, n_moves=n_iterations)]
     choice = Choice(learn, valid, settings, limits)
-    watch = Watch("searching for a tree", total=choice.n_steps, show=show)
+    keep = keep_best_on_interrupt
+    watch = Watch("searching for a tree", choice.n_steps, verbose, keep_best=keep)
     if valid is None:
         choice.look(watch, [0.0], [0.0])
     else:
@@ -104,7 +109,7 @@ def axis_tree(
     if learn is not rows and not interrupted:
         # The chosen search once more, as long as the chosen one, on all rows.
         again = Choice(rows, None, [best.setting], limits)
-        watch = Watch("searching again on all rows", total=again.n_steps, show=show)
+        watch = Watch("searching again on all rows", again.n_steps, verbose, keep_best=keep)
         again.look(watch, [best.shrink], [best.teaching])
         history = [*history, *watch.history]
         interrupted = watch.interrupted

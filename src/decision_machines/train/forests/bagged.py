@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...machine import DecisionMachine, LinearLeaves, direct_sum
-from ..watch import Fit, Watch
+from ...progress import Verbosity, Watch
+from ..fit import Fit
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -33,7 +34,8 @@ def bagged_trees(
     start: Fit | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
     **options: Any,
 ) -> Fit:
     """The average of oblique trees, each of rows drawn with replacement.
@@ -50,7 +52,8 @@ def bagged_trees(
 
     w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     fits: list[Fit] = [] if start is None else list(start.report["fits"])
-    with Watch("oblique trees", total=n_trees - len(fits), show=show) as watch:
+    watch = Watch("oblique trees", n_trees - len(fits), verbose, keep_best=keep_best_on_interrupt)
+    with watch:
         for i in range(len(fits), n_trees):
             rng = np.random.default_rng([seed, i])
             times, left_out = _draw(rng, np.asarray(y), n_classes, len(X))
@@ -69,14 +72,14 @@ def bagged_trees(
                     validation=validation,
                     seed=int(rng.integers(2**31)),
                     n_threads=n_threads,
-                    show=False,
+                    verbose=False,
                     **options,
                 )
             )
             watch.step(trees=len(fits))
     report = {"trees": len(fits), "interrupted": watch.interrupted, "fits": tuple(fits)}
     if not fits:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt  # nothing is there to be kept
     machine = average([fit.machine for fit in fits])
     return Fit(machine, [fit.soft for fit in fits], report, watch.history)
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...machine import DecisionMachine, Output, Trees
+from ...progress import Verbosity, Watch
 from ..axis.ranks import Ranks
 from ..axis.rows import read_rows
 from ..axis.search import MOST_OUTPUTS, Limits, Searches, Setting, principal
-from ..watch import Fit, Watch
+from ..fit import Fit
 from .goal import Goal
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def boosted_trees(
     start: DecisionMachine | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
 ) -> Fit:
     """A sum of at most `n_trees` searched trees, as many as rows held out find good.
 
@@ -107,12 +109,13 @@ def boosted_trees(
     elif patience is not None and len(X) >= FEWEST_TO_HOLD_OUT:
         learn, out = _hold_out(goal, seed)
         judge = (X[out], goal.take(out), w[out])
-    watch = Watch("boosting", total=n_trees, show=show)
+    keep = keep_best_on_interrupt
+    watch = Watch("boosting", n_trees, verbose, keep_best=keep)
     trees, best = grow(X[learn], goal.take(learn), w[learn], n_trees, judge, patience, start, watch)
     history, interrupted = watch.history, watch.interrupted
     if judge is not None and validation is None and not interrupted:
         # As many trees as were good, once more, on all rows.
-        watch = Watch("boosting on all rows", total=best, show=show)
+        watch = Watch("boosting on all rows", best, verbose, keep_best=keep)
         trees, best = grow(X, goal, w, best, None, None, start, watch)
         history, interrupted = [*history, *watch.history], watch.interrupted
     # Histograms come summed, for a round of them may be several trees.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..watch import Watch
+import numpy as np
+
+from ...progress import Watch
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,24 @@ class Histograms:
             model.fit(X, y, sample_weight=w, **given)
             for loss in model.train_score_ if judge is not None else ():
                 watch.step(loss=float(-loss))
-        # Where it ended early the last rounds did not help.
-        ended_early = judge is not None and model.n_iter_ < n_rounds
-        best = max(model.n_iter_ - (patience or 0) * ended_early, 1)
+        if watch.interrupted:
+            best = _whole_rounds(model, judge is not None)
+        else:
+            # Where it ended early the last rounds did not help.
+            ended_early = judge is not None and model.n_iter_ < n_rounds
+            best = max(model.n_iter_ - (patience or 0) * ended_early, 1)
         machine = convert(model)
         per_round = machine.n_trees // model.n_iter_
         kept = machine.mask(range(best * per_round, machine.n_trees))
         return replace(kept, source="boosted trees"), best
+
+
+def _whole_rounds(model: Any, is_judged: bool) -> int:
+    """Leave an interrupted model its whole rounds; after how many of them it was best."""
+    rounds = getattr(model, "_predictors", [])
+    model._predictors = [r for r in rounds if len(r) == model.n_trees_per_iteration_]
+    if not model._predictors:
+        raise KeyboardInterrupt  # nothing is there to be kept
+    n = len(model._predictors)
+    # The first score is that of no trees.
+    return max(int(np.argmax(model.validation_score_[: n + 1])), 1) if is_judged else n

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from ..watch import Watch
+    from ...progress import Watch
     from .soft_batch import SoftBatch
 
 LEAST = 1e-7

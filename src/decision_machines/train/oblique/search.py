@@ -24,7 +24,7 @@ from .tao import HardTrees, alternate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..watch import Watch
+    from ...progress import Watch
     from .recipes import Recipe
 
 N_BEST = 2

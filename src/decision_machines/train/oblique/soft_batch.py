@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from ..watch import Watch
+    from ...progress import Watch
     from .recipes import Recipe
 
 

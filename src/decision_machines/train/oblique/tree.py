@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...progress import Verbosity, Watch
+from ..fit import Fit
 from ..fold import class_output, machine_of
 from ..scaling import Scaling
 from ..torch_setup import require_torch, threads
-from ..watch import Fit, Watch
 from .rows import class_rows, hold_out
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def oblique_tree(
     effort: Effort | RegressionEffort | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
     **options: Any,
 ) -> Fit:
     """A hard oblique tree of at most the given depth: every test weighs all features.
@@ -77,8 +79,11 @@ def oblique_tree(
         The same seed gives the same tree.
     n_threads
         Threads of torch while training; by default as it is set.
-    show
-        Whether to draw a progress bar; None draws it on a terminal.
+    verbose
+        Whether to show progress; None shows it where somebody looks, as `progress` says.
+    keep_best_on_interrupt
+        Whether Ctrl-C ends training early and gives the best so far, with ``"interrupted"`` in the
+        report. By default it raises `KeyboardInterrupt`, so that a search around this ends, too.
     **options
         Of regression, handed to `linear_leaves`.
 
@@ -92,7 +97,7 @@ def oblique_tree(
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
-    >>> fit = oblique_tree(X, (X[:, 0] > X[:, 1]).astype(int), n_classes=2, depth=1, show=False)
+    >>> fit = oblique_tree(X, (X[:, 0] > X[:, 1]).astype(int), n_classes=2, depth=1, verbose=False)
     >>> fit.machine
     DecisionMachine(1 tree, 2 leaves, depth 1, 2 features, 2 outputs, oblique; oblique tree)
     >>> fit.machine.predict([[1.0, 0.5], [0.5, 1.0]])
@@ -112,7 +117,8 @@ def oblique_tree(
             effort=effort,  # type: ignore[arg-type]
             seed=seed,
             n_threads=n_threads,
-            show=show,
+            verbose=verbose,
+            keep_best_on_interrupt=keep_best_on_interrupt,
             **options,
         )
     if options:
@@ -139,7 +145,17 @@ def oblique_tree(
                 "give both the same features",
             )
     with threads(n_threads, DOING):
-        return _classify(train, judged, n_classes, int(depth), missing, effort, seed, show)  # type: ignore[arg-type]
+        return _classify(
+            train,
+            judged,
+            n_classes,
+            int(depth),
+            missing,
+            effort,  # type: ignore[arg-type]
+            seed,
+            verbose,
+            keep_best_on_interrupt,
+        )
 
 
 def _classify(
@@ -150,7 +166,8 @@ def _classify(
     missing: str,
     effort: Effort | None,
     seed: int,
-    show: bool | None,
+    verbose: Verbosity,
+    keep_best: bool,
 ) -> Fit:
     from .search import ClassSearch, Effort
 
@@ -164,7 +181,8 @@ def _classify(
         return _one_leaf(y, weight, n_classes, X.shape[1])
     effort = Effort.usual(len(X), X.shape[1], depth) if effort is None else effort
     searches = []
-    with Watch("oblique tree", total=effort.total * len(modes), show=show) as watch:
+    total = effort.total * len(modes)
+    with Watch("oblique tree", total, verbose, keep_best=keep_best) as watch:
         for mode in modes:
             zero = np.logical_and(is_nan, mode == "zero")
             scaling = Scaling.of(_filled(X, zero), LEAST_OF_INDICATORS)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float
 
-    from ..watch import Watch
+    from ...progress import Watch
     from .rows import Rows
 
 BATCH_SIZE = 256

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...progress import Verbosity, Watch
+from ..fit import Fit
 from ..given import check_depth
 from ..torch_setup import require_torch, threads
-from ..watch import Fit, Watch
 from .rows import DOING, Units, checked, hold_out
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def linear_leaves_tree(
     effort: RegressionEffort | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
 ) -> Fit:
     """A hard oblique tree of at most the given depth that predicts numbers.
 
@@ -65,8 +67,11 @@ def linear_leaves_tree(
         The same seed gives the same tree.
     n_threads
         Threads of torch while training; by default as it is set.
-    show
-        Whether to draw a progress bar; None draws it on a terminal.
+    verbose
+        Whether to show progress; None shows it where somebody looks, as `progress` says.
+    keep_best_on_interrupt
+        Whether Ctrl-C ends training early and gives the best so far, with ``"interrupted"`` in the
+        report. By default it raises `KeyboardInterrupt`, so that a search around this ends, too.
 
     Returns
     -------
@@ -78,7 +83,7 @@ def linear_leaves_tree(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = np.where(X[:, 0] > X[:, 1], X[:, 0], -2 * X[:, 1])
-    >>> fit = linear_leaves_tree(X, y, depth=1, n_threads=1, show=False)
+    >>> fit = linear_leaves_tree(X, y, depth=1, n_threads=1, verbose=False)
     >>> fit.machine
     DecisionMachine(1 tree, 2 leaves, depth 1, 2 features, oblique; tree with linear leaves)
     >>> fit.machine.predict([[3.0, 1.0], [1.0, 3.0]]).round()
@@ -114,7 +119,9 @@ def linear_leaves_tree(
     search = RegressionSearch(
         rows, judged, depth=int(depth), effort=effort, is_capped=is_capped, seed=seed
     )
-    with threads(n_threads, DOING), Watch("regression tree", search.n_steps, show) as watch:
+    keep = keep_best_on_interrupt
+    watch = Watch("regression tree", search.n_steps, verbose, keep_best=keep)
+    with threads(n_threads, DOING), watch:
         search.run(watch)
     best = search.best()
     tree = best.tree

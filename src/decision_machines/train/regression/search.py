@@ -23,7 +23,7 @@ from .tree import RegressionTree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..watch import Watch
+    from ...progress import Watch
     from .descent import LeafRecipe
     from .rows import Rows
 
@@ -126,6 +126,7 @@ class RegressionSearch:
         self.shapes = [d for d in range(depth, least - 1, -1) if d > 0]
         self.groups: dict[str, list[Judgement]] = {}
         self.is_constant = bool(np.all(rows.y == rows.y[0])) or rows.Z.shape[1] == 0
+        self._one_function()
 
     @property
     def n_steps(self) -> int:
@@ -136,7 +137,6 @@ class RegressionSearch:
 
     def run(self, watch: Watch) -> None:
         """All rounds; what was finished stays among the candidates if this is interrupted."""
-        self._one_function()
         if self.is_constant:
             return
         effort = self.effort

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from ..watch import Watch
+    from ...progress import Watch
 
 BATCH_SIZE = 256
 GOING_ON = 0.3

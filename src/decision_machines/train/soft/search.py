@@ -13,9 +13,10 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine import Output
+from ...progress import Verbosity, Watch
+from ..fit import Fit
 from ..fold import class_output, machine_of
 from ..scaling import Scaling
-from ..watch import Fit, Watch
 from .tree import DOING, SoftEffort
 
 if TYPE_CHECKING:
@@ -97,12 +98,12 @@ class SoftSearch:
         mean = weight.mean()
         return Z, target, weight / mean
 
-    def run(self, show: bool | None) -> Fit:
+    def run(self, verbose: Verbosity, keep_best: bool) -> Fit:
         started = time.perf_counter()
         rows, held = self._scaled(self.train), self._scaled(self.held)
         if not self.scaling.varies.any() or np.all(rows[1] == rows[1][0]):
             return self._one_leaf()
-        with Watch("soft tree", total=self.effort.total, show=show) as watch:
+        with Watch("soft tree", self.effort.total, verbose, keep_best=keep_best) as watch:
             self._learn(rows, held, watch)
             best = min(self.kept, key=lambda pair: pair[0])[1]
             self._choose_finish(best, rows, held)

@@ -11,7 +11,8 @@ from ..given import check_depth
 from ..torch_setup import require_torch, threads
 
 if TYPE_CHECKING:
-    from ..watch import Fit
+    from ...progress import Verbosity
+    from ..fit import Fit
     from .descent import SoftRecipe
 
 DOING = "training a soft tree"
@@ -57,7 +58,8 @@ def soft_tree(
     effort: SoftEffort | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
 ) -> Fit:
     """A soft oblique tree: its answer is an average over leaves, smooth in the features.
 
@@ -81,8 +83,11 @@ def soft_tree(
         The same seed gives the same tree.
     n_threads
         Threads of torch while training; by default as it is set.
-    show
-        Whether to draw a progress bar; None draws it on a terminal.
+    verbose
+        Whether to show progress; None shows it where somebody looks, as `progress` says.
+    keep_best_on_interrupt
+        Whether Ctrl-C ends training early and gives the best so far, with ``"interrupted"`` in the
+        report. By default it raises `KeyboardInterrupt`, so that a search around this ends, too.
 
     Returns
     -------
@@ -96,7 +101,7 @@ def soft_tree(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = (X[:, 0] > X[:, 1]).astype(int)
-    >>> fit = soft_tree(X, y, n_classes=2, depth=1, n_threads=1, show=False)
+    >>> fit = soft_tree(X, y, n_classes=2, depth=1, n_threads=1, verbose=False)
     >>> fit.soft(torch.tensor([[1.0, 0.0], [0.0, 1.0]])).argmax(1)
     tensor([1, 0])
     """
@@ -106,4 +111,4 @@ def soft_tree(
     require_torch(DOING)
     search = SoftSearch(X, y, n_classes, int(depth), sample_weight, validation, effort, seed)
     with threads(n_threads, DOING):
-        return search.run(show)
+        return search.run(verbose, keep_best_on_interrupt)

@@ -14,7 +14,7 @@ from .tuned import Report, Start, Tuned
 
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
-    from ..watch import Watch
+    from ...progress import Watch
     from .search import Search
     from .subject import Choice, Subject
 

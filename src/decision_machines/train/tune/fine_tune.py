@@ -11,8 +11,8 @@ import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine import DecisionMachine
+from ...progress import Verbosity, Watch
 from ..torch_setup import threads
-from ..watch import Watch
 from . import checkpoints, distributed
 from .changes import result
 from .checkpoints import Identity
@@ -23,6 +23,7 @@ from .search import Search
 from .source_objectives import trained_for
 from .subject import Subject
 from .tuned import Tuned
+from .units import import_optimizers
 
 if TYPE_CHECKING:
     import os
@@ -60,7 +61,9 @@ def tune(
     refit: bool | DecisionMachine | Any = None,
     seed: int = 0,
     n_threads: int | None = None,
-    show: bool | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
+    show: Verbosity = None,
     checkpoint: str | os.PathLike | None = None,
     resume: bool = False,
 ) -> Tuned:
@@ -115,8 +118,12 @@ def tune(
         The same seed, rows and options give the same result.
     n_threads
         By default as many as torch uses.
-    show
-        Whether to draw a progress bar; None draws it on a terminal.
+    verbose
+        Whether to show progress; None shows it where somebody looks: a bar on a terminal and in a
+        notebook, in a pipe a line now and then. `show` is an older name for it.
+    keep_best_on_interrupt
+        Whether Ctrl-C ends tuning early and gives the best so far, with `report.interrupted`. By
+        default it raises `KeyboardInterrupt`.
     checkpoint, resume
         A file to keep the state in, after every epoch; with `resume` a run goes on from it and
         ends as it would have. A checkpoint of another machine, other rows or other options is
@@ -125,8 +132,7 @@ def tune(
     Returns
     -------
     Tuned
-        `machine`, hard; `soft`, a torch module; `report`; `history`. A `KeyboardInterrupt` gives
-        the best so far.
+        `machine`, hard; `soft`, a torch module; `report`; `history`.
 
     Notes
     -----
@@ -148,6 +154,7 @@ def tune(
 
         machine = convert(machine)
     begin = time.perf_counter()
+    verbose = show if verbose is None else verbose
     _check_numbers(epochs=epochs, patience=patience, batch_size=batch_size)
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(DOING, f"seed={seed!r}", "use a whole number from 0")
@@ -190,15 +197,18 @@ def tune(
             },
         )
         search.save, state = _checkpoint(checkpoint, resume, identity)
-        show = show if distributed.rank() == 0 else False
-        with Watch("tuning", total=len(settings) * epochs + 1, show=show) as watch:
+        verbose = verbose if distributed.rank() == 0 else False
+        keep = keep_best_on_interrupt
+        import_optimizers()
+        with Watch("tuning", len(settings) * epochs + 1, verbose, keep_best=keep) as watch:
             if state is not None:
                 watch.history = search.load_state_dict(state)
+                watch.done = len(watch.history)
             search.run(watch)
         chosen = result(search, subject, search.soft, search.hard, watch, held_out, begin)
         if again is None or watch.interrupted:
             return chosen
-        with Watch("training again on all rows", show=show) as second:
+        with Watch("training again on all rows", None, verbose, keep_best=keep) as second:
             second.history = watch.history
             other = subject.on(again, train.joined(valid))
             soft, hard = search.refit(other, second)

@@ -22,7 +22,7 @@ from .tuned import Trial
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..watch import Watch
+    from ...progress import Watch
     from .rows import Rows
 
 SOFT_LEAD, HARD_LEAD = 1.0, 3.0

@@ -50,6 +50,18 @@ class UnitAdam(torch.optim.Optimizer):
             part.sub_(unit * (group["lr"] / (1 - a ** state["step"])) * mean / (root + floor))
 
 
+def import_optimizers() -> None:
+    """Have torch import what it imports with the first step of an optimizer.
+
+    That is much, and takes seconds: an interruption within it would leave modules half imported,
+    which fail when they are asked again.
+    """
+    part = torch.zeros(1, requires_grad=True)
+    adam = UnitAdam([{"params": [part], "unit": torch.ones(1)}])
+    adam.zero_grad()
+    adam.step()
+
+
 def units_of(
     machine: DecisionMachine, net: SoftMachine, width: np.ndarray, x: np.ndarray
 ) -> dict[str, Tensor]:
