@@ -24,6 +24,7 @@ from .errors import (
     MissingLibraryError,
     ModelFormatError,
     NotATreeError,
+    TimedOutError,
     UnsupportedModelError,
 )
 from .explain import certify, diff, explain_mismatch
@@ -64,6 +65,7 @@ __all__ = [
     "NotATreeError",
     "Output",
     "Rule",
+    "TimedOutError",
     "Trees",
     "UnsupportedModelError",
     "certify",

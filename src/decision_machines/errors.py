@@ -52,5 +52,9 @@ class MissingLibraryError(DecisionMachinesError, ImportError):
     """An optional library is not installed; the message names the extra that brings it."""
 
 
+class TimedOutError(DecisionMachinesError, TimeoutError):
+    """Others that we wait for, such as the workers of a cluster, say nothing any more."""
+
+
 class InexactWarning(UserWarning):
     """A written model may differ from its machine in the last digits; the message says why."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,9 @@ import pytest
 from stream.conftest import expected, files, rows
 
 import decision_machines as dm
+from decision_machines.stream.parts import find_parts
+from decision_machines.stream.records import Records
+from decision_machines.stream.work import Scorer, Task
 
 dask_dataframe = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
@@ -129,3 +134,77 @@ def test_a_killed_worker_loses_and_doubles_nothing(machine, tmp_path, client):
     # What the killed worker left is hidden from readers, and the next run clears it away.
     dm.stream.score(machine, tmp_path / "in", out, **options)
     assert files(out) == [f"{i}.parquet" for i in range(n_parts)]
+
+
+@pytest.fixture
+def threads():
+    """A cluster in this process, whose workers can be made to hang."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def hung(monkeypatch):
+    """Reading 3.parquet hangs until the event is set, for the first who tries."""
+    released, reached = threading.Event(), threading.Event()
+    part_of = Scorer.part
+
+    def part(self, part, schema=None):
+        for answers in part_of(self, part, schema):
+            if part.name == "3.parquet" and not reached.is_set():
+                reached.set()
+                released.wait()
+            yield answers
+
+    monkeypatch.setattr(Scorer, "part", part)
+    yield released
+    released.set()
+
+
+def test_a_hung_worker_is_given_up_and_the_next_run_goes_on(machine, folder, threads, hung):
+    options = {"outputs": BOTH, "keep": "id"}
+    call = {"engine": "dask", "cluster": threads, "timeout": 2.0, **options}
+    with pytest.raises(dm.TimedOutError, match=r"3\.parquet are not done"):
+        dm.stream.score(machine, folder / "in", folder / "out", **call)
+    assert not os.path.exists(folder / "out" / "3.parquet")
+    finished = [name for name in files(folder / "out") if name.endswith(".parquet")]
+    assert finished == [f"{i}.parquet" for i in (0, 1, 2, 4)]
+    report = dm.stream.score(machine, folder / "in", folder / "out", **options)
+    assert (report.found_finished, report.rows) == (4, 500)
+    written = (folder / "out" / "3.parquet").stat()
+    hung.set()
+    while any(threads.processing().values()):
+        time.sleep(0.01)
+    # The worker of the run that was given up has come too late.
+    assert (folder / "out" / "3.parquet").stat().st_ino == written.st_ino
+    assert pyarrow.dataset.dataset(folder / "out").count_rows() == 500
+
+
+def test_a_worker_of_an_older_run_replaces_nothing_of_a_newer_one(machine, folder):
+    options = {"outputs": BOTH, "keep": "id"}
+    dm.stream.score(machine, folder / "in", folder / "out", **options)
+    parts = find_parts(folder / "in")
+    old, new = Records(str(folder / "out")), Records(str(folder / "out"))
+    run = json.loads(Path(old.home, "run.json").read_text())
+    run.pop("version")
+    old.begin(run, fresh=False)
+    new.begin(run, fresh=False)
+    before = (folder / "out" / "0.parquet").read_bytes()
+    other = Scorer(machine, Task(("margin",)))
+    with pytest.raises(dm.InputError, match="a newer run writes there"):
+        old.complete(other, parts[0], "0.parquet", "parquet")
+    assert (folder / "out" / "0.parquet").read_bytes() == before
+    assert not any(".unfinished" in name for name in files(folder / "out"))
+    done = new.complete(Scorer(machine, Task(BOTH, ("id",))), parts[0], "0.parquet", "parquet")
+    assert done.rows == 100
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0])
+def test_what_is_no_time_is_refused(machine, folder, timeout):
+    with pytest.raises(dm.InputError, match="timeout"):
+        dm.stream.score(machine, folder / "in", folder / "out", engine="dask", timeout=timeout)

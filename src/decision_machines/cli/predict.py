@@ -94,6 +94,14 @@ def predict(
             "a cluster shares them out, and a stopped run goes on within a file.",
         ),
     ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            help="Seconds without a sign of any Dask worker after which the run is given up; what "
+            "is finished stays.",
+        ),
+    ] = 600.0,
     fresh: Annotated[
         bool,
         typer.Option(
@@ -146,6 +154,7 @@ def predict(
             n_threads=n_threads,
             rows_at_once=rows_at_once,
             split_rows=split_rows,
+            timeout=timeout,
             fresh=fresh,
             verbose=False if quiet or as_json else None,
         )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import logging
+import queue
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, MissingLibraryError
+from ..errors import InputError, MissingLibraryError, TimedOutError
 from ..machine.digest import digest
 from .functions import task_of
 from .records import Records
-from .work import Done, Scorer, Task, score_part
+from .work import Done, Scorer, Task, on_worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .parts import Part
 
 CONNECT_SECONDS = 10
+BEAT_SECONDS = 1.0
+"""Between two messages of a worker that it is at work."""
+
+logger = logging.getLogger(__name__)
 
 
 def work(
@@ -30,31 +34,91 @@ def work(
     records: Records,
     kind: str,
     tell: Any,
+    *,
     cluster: Any,
+    timeout: float | None,
 ) -> Iterable[tuple[Part, Done]]:
     """Score every file on some worker, which writes the answers and the record.
 
     A worker that dies takes nothing with it: its unfinished file is no part of the output, and
-    Dask gives its files to another.
+    Dask gives its files to another. Workers that hang are given up after `timeout` seconds in which
+    none of them told of any progress.
     """
     if not todo:
         return
-    distributed = _distributed()
+    if timeout is not None and not timeout > 0:
+        raise InputError(
+            "scoring with Dask", f"timeout={timeout!r}", "use seconds above 0, or None"
+        )
     with _client(cluster) as client, _everywhere(client, scorer.machine) as name:
+        heard = _Heard(client, f"decision-machines-{records.run}")
         place = {
             client.submit(
-                _score, name, scorer.task, part, records, paths[part], kind, pure=False
+                _score, name, scorer.task, part, records, paths[part], kind, heard.topic, pure=False
             ): part
             for part in todo
         }
+        for future in place:
+            future.add_done_callback(heard.done.put)
+        waiting = set(place)
         try:
-            for future in distributed.as_completed(place, loop=client.loop):
+            while waiting:
+                future = heard.next(timeout)
+                if future is None:
+                    raise _timed_out([place[future].path for future in waiting], timeout)
+                waiting.discard(future)
                 part = place[future]
                 yield part, _result(future, part)
         finally:
+            heard.close()
             # Before the machine is taken from the workers, and the folder given free.
             client.cancel(list(place))
-            _wait_for_the_running(client, {future.key for future in place})
+            is_silent = heard.is_silent(timeout)
+            _wait_for_the_running(
+                client, {future.key for future in place}, 0.0 if is_silent else timeout
+            )
+
+
+class _Heard:
+    """What workers tell: files that are done, and when any of them was last heard of."""
+
+    def __init__(self, client: Any, topic: str) -> None:
+        self.client, self.topic = client, topic
+        self.done: queue.Queue[Any] = queue.Queue()
+        self.last = time.monotonic()
+        client.subscribe_topic(topic, self._beat)
+
+    def _beat(self, event: Any) -> None:
+        self.last = time.monotonic()
+
+    def is_silent(self, timeout: float | None) -> bool:
+        return timeout is not None and time.monotonic() - self.last > timeout
+
+    def next(self, timeout: float | None) -> Any:
+        """The next file that is done; None where nothing was heard for so long."""
+        while True:
+            try:
+                future = self.done.get(timeout=0.2)
+            except queue.Empty:
+                if self.is_silent(timeout):
+                    return None
+                continue
+            self.last = time.monotonic()
+            return future
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self.client.unsubscribe_topic(self.topic)
+
+
+def _timed_out(paths: list[str], timeout: float | None) -> TimedOutError:
+    more = f" and {len(paths) - 1} more files" if len(paths) > 1 else ""
+    return TimedOutError(
+        "scoring with Dask",
+        f"no worker has told of any progress for {timeout:g} s; {min(paths)}{more} are not done",
+        "look into the workers' logs and run again, which goes on with these files; a longer "
+        "timeout=, or timeout=None, waits longer",
+    )
 
 
 def _result(future: Any, part: Part) -> Done:
@@ -68,32 +132,43 @@ def _result(future: Any, part: Part) -> Done:
         ) from None
 
 
-def _wait_for_the_running(client: Any, keys: set[str]) -> None:
-    """Wait until no worker is at one of these tasks: a cancelled one is not stopped by Dask."""
+def _wait_for_the_running(client: Any, keys: set[str], seconds: float | None) -> None:
+    """Wait until no worker is at one of these tasks: a cancelled one is not stopped by Dask.
+
+    One that is still at it after so many seconds is left: its file is none of a newer run's.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
     with contextlib.suppress(Exception):
         while any(keys.intersection(held) for held in client.processing().values()):
+            if end is not None and time.monotonic() >= end:
+                logger.warning("workers of Dask are still at files that nobody waits for")
+                return
             time.sleep(0.05)
 
 
-def _score(name: str, task: Task, part: Part, records: Records, output: str, kind: str) -> Done:
+def _score(
+    name: str, task: Task, part: Part, records: Records, output: str, kind: str, topic: str
+) -> Done:
     from distributed import get_worker
 
-    plugin: Any = get_worker().plugins[name]
-    path = os.path.join(records.folder, output)
-    done = score_part(Scorer(plugin.machine, _on_worker(task)), part, path, kind)
-    records.finish(part, output, done)
-    return done
+    worker: Any = get_worker()
+    last = 0.0
 
+    def beat(rows: int, share: float) -> None:
+        nonlocal last
+        if time.monotonic() - last >= BEAT_SECONDS:
+            last = time.monotonic()
+            worker.log_event(topic, part.name)
 
-def _on_worker(task: Task) -> Task:
-    """One thread for each task by default: the cluster counts its processors itself."""
-    return task if task.n_threads is not None else replace(task, n_threads=1)
+    worker.log_event(topic, part.name)
+    scorer = Scorer(worker.plugins[name].machine, on_worker(task))
+    return records.complete(scorer, part, output, kind, beat)
 
 
 def frame(scorer: Scorer, parts: list[Part], cluster: Any) -> Any:
     """The answers as a Dask DataFrame, a partition for each file."""
     dask_dataframe = _dask_dataframe()
-    scorer = Scorer(scorer.machine, _on_worker(scorer.task))
+    scorer = Scorer(scorer.machine, on_worker(scorer.task))
     meta = scorer.part_schema(parts[0]).empty_table().to_pandas()
     numbers = dask_dataframe.from_map(_number, range(len(parts)), meta=_number(0).iloc[:0])
     return numbers.map_partitions(
@@ -131,7 +206,7 @@ def dask_frame(
 
     The machine is one item of the graph, so that each worker is sent it once.
     """
-    task = _on_worker(task_of(outputs, keep, columns, n_threads))
+    task = on_worker(task_of(outputs, keep, columns, n_threads))
     meta = _score_pandas(frame._meta, machine, task)
     return frame.map_partitions(_score_pandas, _shipped(machine), task, meta=meta)
 

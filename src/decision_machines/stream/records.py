@@ -10,21 +10,26 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+import secrets
+from dataclasses import asdict, dataclass, field
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..files.atomic import UNFINISHED, write_atomically, writing
-from .work import Done
+from .work import Done, score_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from .parts import Part
+    from .work import Scorer
 
 VERSION = 1
-RUN, LOCK = "run.json", "lock"
+RUN, LOCK, OWNER = "run.json", "lock", "owner"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Records:
 
     folder: str
     """Where the answers go."""
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
+    """The run's own name: two runs never have the same, whatever they ask for."""
 
     @property
     def home(self) -> str:
@@ -48,6 +55,7 @@ class Records:
             Where the folder holds anything else, unless `fresh` says to clear it.
         """
         run = {"version": VERSION, **run}
+        self._take_over()
         known = self._read(RUN)
         if fresh:
             self._clear(known)
@@ -72,6 +80,48 @@ class Records:
             self._remove_unfinished()
         self._write(RUN, run)
 
+    def _take_over(self) -> None:
+        """From now on this run alone puts files in their place."""
+        with writing(self.home):
+            os.makedirs(self.home, exist_ok=True)
+            with self._owner() as file:
+                file.seek(0)
+                file.truncate()
+                file.write(self.run)
+                file.flush()
+                os.fsync(file.fileno())
+
+    @contextlib.contextmanager
+    def in_charge(self) -> Iterator[None]:
+        """Hold the folder while a file takes its place; refused to a run that is not the last.
+
+        A worker may go on after its run was killed. Its answers were asked for by another run than
+        the one that writes now, so it must neither replace a file nor record one.
+        """
+        with writing(self.home), self._owner() as file:
+            owner = file.read()
+            if owner != self.run:
+                logger.warning("a worker of an older run was refused a file in %s", self.folder)
+                raise InputError(
+                    f"writing into {self.folder}",
+                    "a newer run writes there; this one was given up",
+                    "leave it to the newer run",
+                )
+            yield
+
+    @contextlib.contextmanager
+    def _owner(self) -> Iterator[IO[str]]:
+        """The file with the name of the run that is in charge, held against all others."""
+        with open(os.path.join(self.home, OWNER), "a+") as file:
+            try:
+                import fcntl
+
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+            except (ImportError, OSError):
+                pass  # where nothing can be held, looking at the name must do
+            file.seek(0)
+            yield file
+
     def finished(self, part: Part, output: str) -> Done | None:
         """The record of a part whose answers are there, and are those to the file as it is now."""
         record = self._read(_key(output))
@@ -81,10 +131,21 @@ class Records:
         path = os.path.join(self.folder, output)
         return done if os.path.isfile(path) and os.path.getsize(path) == done.bytes else None
 
-    def finish(self, part: Part, output: str, done: Done) -> None:
-        """Record that a part's answers are complete."""
+    def complete(
+        self,
+        scorer: Scorer,
+        part: Part,
+        output: str,
+        kind: str,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> Done:
+        """Score a part into its file, and record that its answers are complete."""
+        path = os.path.join(self.folder, output)
+        done = score_part(scorer, part, path, kind, progress=progress, replacing=self.in_charge)
         record = {"output": output, "input": part.identity(), "done": asdict(done)}
-        self._write(_key(output), record)
+        with self.in_charge():
+            self._write(_key(output), record)
+        return done
 
     def check_strangers(self, outputs: set[str]) -> None:
         """Refuse answers to files that are no longer among the data: they would be read along."""
@@ -129,7 +190,7 @@ class Records:
         """Remove the files that the records name, and the records; nothing else."""
         if known is None:
             return
-        for name in set(os.listdir(self.home)) - {LOCK}:
+        for name in set(os.listdir(self.home)) - {LOCK, OWNER}:
             record = self._read(name) if name != RUN else None
             if record is not None:
                 with contextlib.suppress(FileNotFoundError):

@@ -18,7 +18,7 @@ from .answers import arrow
 from .parts import Part, find_parts, split_parts
 from .records import Records
 from .sinks import sink
-from .work import Done, Scorer, Task, score_part
+from .work import Done, Scorer, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 CLUSTERS = {"dask": "dask_cluster", "spark": "spark_cluster"}
 """Engines other than "local" → the file of this room that runs them."""
+
+
+TIMEOUT = 600.0
+"""Seconds of silence after which a cluster's workers are given up."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ def score(
     fresh: bool = False,
     progress: Tell | None = None,
     verbose: Verbosity = False,
+    timeout: float | None = TIMEOUT,
 ) -> Any:
     """Score files of any size, batch by batch, in memory that does not grow with them.
 
@@ -106,6 +111,11 @@ def score(
         Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
         then. None shows it where somebody looks. Answers that are returned are read later, and
         show none.
+    timeout
+        Seconds after which a run on Dask is given up where no worker has told of any progress: a
+        `TimedOutError` names the files that were waited for. Files that are finished stay, the
+        others are not there, and the same call goes on with them; whatever a hung worker still does
+        later replaces nothing of a newer run. None waits for ever. Spark has time-outs of its own.
 
     Returns
     -------
@@ -147,7 +157,8 @@ def score(
     work = _local if elsewhere is None else elsewhere.work
     with Progress("scoring", 1.0, verbose) as shown:
         tell = _Tell(parts, progress, shown)
-        return _into_folder(scorer, parts, output, format or "parquet", fresh, tell, work, cluster)
+        work = functools.partial(work, cluster=cluster, timeout=timeout)
+        return _into_folder(scorer, parts, output, format or "parquet", fresh, tell, work)
 
 
 def _reader(scorer: Scorer, parts: list[Part]) -> Any:
@@ -180,7 +191,6 @@ def _into_folder(
     fresh: bool,
     tell: _Tell,
     work: Callable[..., Iterable[tuple[Part, Done]]],
-    cluster: Any,
 ) -> Report:
     start, records = time.perf_counter(), Records(output)
     paths = _output_names(parts, kind)
@@ -201,8 +211,8 @@ def _into_folder(
         for part in parts:
             if finished[part] is not None:
                 tell.part(part)
-        for part, done in work(scorer, todo, paths, records, kind, tell, cluster):
-            tell.part(part, 0 if work is _local else done.rows)
+        for part, done in work(scorer, todo, paths, records, kind, tell):
+            tell.part(part, done.rows)
             rows += done.rows
     seconds = time.perf_counter() - start
     return Report(output, rows, len(parts), len(parts) - len(todo), tell.rows, seconds)
@@ -215,13 +225,13 @@ def _local(
     records: Records,
     kind: str,
     tell: _Tell,
+    *,
     cluster: Any,
+    timeout: float | None,
 ) -> Iterable[tuple[Part, Done]]:
     for part in todo:
-        path = os.path.join(records.folder, paths[part])
-        done = score_part(scorer, part, path, kind, progress=functools.partial(tell.batch, part))
-        records.finish(part, paths[part], done)
-        yield part, done
+        told = functools.partial(tell.batch, part)
+        yield part, records.complete(scorer, part, paths[part], kind, told)
 
 
 def _output_names(parts: list[Part], kind: str) -> dict[Part, str]:
@@ -264,18 +274,20 @@ class _Tell:
         self.total = sum(part.weight for part in parts) or 1
         self.done = 0.0
         self.rows = 0
+        self.told: dict[Part, int] = {}
         self.progress, self.shown = progress, shown
         self.start = time.perf_counter()
 
     def batch(self, part: Part, rows: int, share: float) -> None:
         """Some rows of a part that is being read."""
         self.rows += rows
+        self.told[part] = self.told.get(part, 0) + rows
         self._tell((self.done + share * part.weight) / self.total)
 
     def part(self, part: Part, rows: int = 0) -> None:
-        """A whole part."""
+        """A whole part of so many rows, some of which were told of before."""
         self.done += part.weight
-        self.rows += rows
+        self.rows += rows - self.told.pop(part, 0) if rows else 0
         self._tell(self.done / self.total)
 
     def _tell(self, share: float) -> None:

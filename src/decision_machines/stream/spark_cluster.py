@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, MissingLibraryError
 from .answers import arrow
 from .functions import task_of
-from .work import Done, Scorer, score_part
+from .work import Done, Scorer, on_worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,13 +29,15 @@ def work(
     records: Records,
     kind: str,
     tell: Any,
+    *,
     cluster: Any,
+    timeout: float | None,
 ) -> Iterable[tuple[Part, Done]]:
     """Score every file in some task, which writes the answers and the record."""
     if not todo:
         return
     with _session(cluster) as session:
-        scorer = _on_worker(scorer)
+        scorer = Scorer(scorer.machine, on_worker(scorer.task))
         machine = session.sparkContext.broadcast(scorer.machine)
         task = scorer.task
 
@@ -48,9 +48,7 @@ def work(
                 for packed in batch.column(0).to_pylist():
                     part, output = pickle.loads(packed)
                     try:
-                        path = os.path.join(records.folder, output)
-                        found: Any = score_part(mine, part, path, kind)
-                        records.finish(part, output, found)
+                        found: Any = records.complete(mine, part, output, kind)
                     except DecisionMachinesError as error:
                         # Handed over as a value: Spark would wrap it in pages of its own.
                         found = error
@@ -78,7 +76,7 @@ def frame(scorer: Scorer, parts: list[Part], cluster: Any) -> Any:
     Works with a session that is given or already runs: one of our own would end with this call.
     """
     session = _found(cluster) or _started(cluster)
-    scorer = _on_worker(scorer)
+    scorer = Scorer(scorer.machine, on_worker(scorer.task))
     schema, task = scorer.part_schema(parts[0]), scorer.task
     machine = session.sparkContext.broadcast(scorer.machine)
 
@@ -109,7 +107,7 @@ def spark_frame(
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    scorer = _on_worker(Scorer(machine, task_of(outputs, keep, columns, n_threads)))
+    scorer = Scorer(machine, on_worker(task_of(outputs, keep, columns, n_threads)))
     schema, task = scorer.schema(to_arrow_schema(frame.schema)), scorer.task
     shared = frame.sparkSession.sparkContext.broadcast(machine)
 
@@ -125,13 +123,6 @@ def _spark_schema(schema: Any) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
-
-
-def _on_worker(scorer: Scorer) -> Scorer:
-    """One thread for each task by default: Spark counts its processors itself."""
-    if scorer.task.n_threads is not None:
-        return scorer
-    return Scorer(scorer.machine, replace(scorer.task, n_threads=1))
 
 
 @contextlib.contextmanager

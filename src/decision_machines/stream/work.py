@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
@@ -128,6 +129,11 @@ class Scorer:
         return open_part(part, self.machine.columns, keep=task.keep, chosen=task.columns)
 
 
+def on_worker(task: Task) -> Task:
+    """One thread for each task by default: a cluster counts its processors itself."""
+    return task if task.n_threads is not None else replace(task, n_threads=1)
+
+
 def score_part(
     scorer: Scorer,
     part: Part,
@@ -135,17 +141,25 @@ def score_part(
     kind: str,
     *,
     progress: Callable[[int, float], None] | None = None,
+    replacing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Done:
-    """Score one file into another, which appears at `path` when it is complete."""
+    """Score one file into another, which appears at `path` when it is complete.
+
+    Parameters
+    ----------
+    replacing
+        Entered while the file takes its place; what it raises leaves what stood there.
+    """
     start, rows = time.perf_counter(), 0
     schema = scorer.part_schema(part)
-    with sink(path, schema, kind) as write:
+    with ExitStack() as held, sink(path, schema, kind) as write:
         for answers, share in ahead(scorer.part(part, schema)):
             write(answers)
             rows += len(answers)
             if progress is not None:
                 progress(len(answers), share)
         _check_unchanged(part)
+        held.enter_context(replacing())  # left after the file has its name
     seconds = time.perf_counter() - start
     return Done(part.name, os.path.basename(path), rows, os.path.getsize(path), seconds)
 
