@@ -91,3 +91,72 @@ def test_the_checks_before_a_change_lands_are_all_of_them():
     makefile = (ROOT / "Makefile").read_text()
     for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "sphinx-build -W"):
         assert f"$(BIN)/{tool}" in makefile
+
+
+def test_every_page_stands_in_a_section_and_the_front_page_leads_to_all_of_them():
+    """The side navigation shows a section's pages, so a page outside of one would have none."""
+    docs = ROOT / "docs"
+
+    def children(page: Path) -> list[Path]:
+        found = []
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
+            for line in block.splitlines():
+                if not line or line.startswith(":"):
+                    continue
+                names = page.parent.glob(f"{line}.md") if "*" in line else [page.parent / line]
+                found += [p if p.suffix else p.parent / f"{p.name}.md" for p in names]
+        return [p if p.exists() else p.with_suffix(".ipynb") for p in found]
+
+    sections = children(docs / "index.md")
+    assert len(sections) <= 5, "more would wrap in the header"
+    listed = {docs / "index.md", *sections}
+    for section in sections:
+        for page in children(section):
+            listed |= {page, *children(page)}
+    written = {p for p in docs.rglob("*.md") if not set(p.parts) & {"_made", "_build"}}
+    written |= {p for p in docs.rglob("*.ipynb") if not set(p.parts) & {"_made", "_build"}}
+    assert {p.resolve() for p in written} == {p.resolve() for p in listed}
+    front = (docs / "index.md").read_text()
+    assert "(glossary.md)" in front
+    assert "(architecture.md)" in front
+
+
+def test_every_word_of_the_glossary_is_defined_once():
+    words = re.findall(r"^(\S.*)\n: ", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    assert {"test", "column", "feature", "leaf", "template", "cover", "margin"} <= set(words)
+    assert {"response", "prediction", "answer of a test"} <= set(words)
+    assert len(set(words)) == len(words)
+
+
+def test_the_picture_of_the_rooms_is_the_order_that_is_checked():
+    import tomllib
+
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = [layer.split(" | ") for layer in contract["contracts"][0]["layers"]]
+    drawn = re.findall(
+        r'y="(\d+)" font-size="16"[^>]*>(\w+)<',
+        (ROOT / "docs" / "images" / "rooms.svg").read_text(),
+    )
+    rows = {}
+    for y, name in drawn:
+        rows.setdefault(int(y), []).append(name)
+    assert [sorted(rows[y]) for y in sorted(rows)] == [sorted(layer) for layer in layers]
+
+
+def test_charts_and_tables_come_from_the_results(tmp_path, monkeypatch):
+    import json
+    import sys
+
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    make_charts = importlib.import_module("make_charts")
+    try:
+        monkeypatch.setattr(make_charts, "HERE", tmp_path)
+        make_charts.main()
+    finally:
+        sys.modules.pop("make_charts")
+    results = json.loads((ROOT / "benchmarks" / "results" / "engine.json").read_text())["rows"]
+    ours = next(row["us_per_row"] for row in results if row["rival"] == "ours")
+    assert f"{ours:.3g} µs" in (tmp_path / "engine-0-light.svg").read_text()
+    made = {path.name for path in tmp_path.iterdir()}
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert set(re.findall(r"_made/([\w-]+\.\w+)", page.read_text())) <= made, page

@@ -20,14 +20,18 @@ import decision_machines as dm
 HERE = Path(__file__).parent / "images"
 
 
-def take(browser, page: Path, name: str, width: int, script: str = "") -> None:
-    """Open a page, run a script in it, and save a picture of all of it."""
+def take(
+    browser, page: Path, name: str, width: int, script: str = "", height: int | None = None
+) -> None:
+    """Open a page, run a script in it, and save a picture of all of it, or of its first window."""
     browser.get(page.as_uri())
     browser.execute_script(script)
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     wait(browser)
-    size["height"] = browser.execute_script("return document.documentElement.scrollHeight")
+    size["height"] = height or browser.execute_script(
+        "return document.documentElement.scrollHeight"
+    )
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     wait(browser)
     found = browser.execute_cdp_cmd("Page.captureScreenshot", {})
@@ -35,7 +39,7 @@ def take(browser, page: Path, name: str, width: int, script: str = "") -> None:
 
 
 def wait(browser) -> None:
-    browser.execute_async_script("setTimeout(arguments[0], 700)")
+    browser.execute_async_script("setTimeout(arguments[0], 4000)")
 
 
 def main() -> None:
@@ -57,12 +61,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         dm.figure_one().explore(page, [[2.0, 1.0, 2.0, 2.0]])
-        take(browser, page, "explorer-figure-one.png", 1360)
+        take(browser, page, "explorer-figure-one.png", 1400)
+        close = "document.getElementById('how-close').click();document.activeElement.blur();"
         dark = "document.getElementById('theme').click();"
-        take(browser, page, "explorer-soft.png", 1360, dark + heat)
+        take(browser, page, "explorer-soft.png", 1400, dark + close + heat)
         machine = dm.convert(model.fit(data.data, y))
         machine.explore(page, data.data.iloc[::12], y[::12], title="Breast cancer, 60 trees")
-        take(browser, page, "explorer-forest.png", 1600)
+        take(browser, page, "explorer-forest.png", 1400, close, 900)
     browser.quit()
 
 
