@@ -40,9 +40,10 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
         (J,) the column that each test reads, or a sparse (J, n) matrix of weights: then the
         machine is oblique. `S` shows either as a matrix.
     t
-        (J,) thresholds, in the columns' dtype: a test answers -1 (left) where (S z) ≤ t.
+        (J,) thresholds, in the columns' dtype: a test gives -1 (left) where
+        (S z) ≤ t, else +1 (right).
     missing
-        (J,) the answer, -1 or +1, where the selected column is NaN.
+        (J,) what a test gives, -1 or +1, where the selected column is NaN.
     children
         (J, 2) left and right of each test: a test ≥ 0, or ~leaf.
     V
@@ -104,7 +105,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
                 raise InvariantError(
                     "weights are finite",
                     "S has a weight that is NaN or infinite",
-                    "mend the weight",
+                    "replace the weight by a number",
                 )
         elif self.selection.shape != (n_tests,) or (
             n_tests and not (self.selection.min() >= 0 and self.selection.max() < n_columns)
@@ -124,7 +125,9 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
                 )
         if np.any(np.isnan(self.t)):
             j = int(np.argmax(np.isnan(self.t)))
-            raise InvariantError("thresholds are numbers", f"t[{j}] is NaN", "mend the threshold")
+            raise InvariantError(
+                "thresholds are numbers", f"t[{j}] is NaN", "replace the threshold by a number"
+            )
         if not np.all(np.abs(self.missing) == 1):
             j = int(np.argmax(np.abs(self.missing) != 1))
             raise InvariantError(
@@ -182,7 +185,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
     @property
     def is_oblique(self) -> bool:
         """Whether tests weigh several columns."""
-        return sp.issparse(self.selection)
+        return bool(sp.issparse(self.selection))
 
     @property
     def S(self) -> sp.csr_array:
@@ -341,7 +344,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
         )
 
     def _take(
-        self, tests: np.ndarray, leaves: np.ndarray, trees: Trees, **changes
+        self, tests: np.ndarray, leaves: np.ndarray, trees: Trees, **changes: Any
     ) -> DecisionMachine:
         """The machine of these tests and leaves, given in ascending order."""
         children = self.children[tests]
@@ -385,8 +388,8 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
         return isinstance(other, DecisionMachine) and _same(self, other)
 
 
-def _frozen_weights(S, dtype) -> sp.csr_array:
-    S = sp.csr_array(S).copy()
+def _frozen_weights(weights: Any, dtype: np.dtype[Any]) -> sp.csr_array:
+    S = sp.csr_array(weights).copy()
     S.sum_duplicates()
     S.data = frozen(S.data, dtype, "S")
     for array in (S.indices, S.indptr):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from ..machine import DecisionMachine
+
+Entry = TypeVar("Entry")
 
 
 def respond(
@@ -35,9 +37,11 @@ def decide(machine: DecisionMachine, margins: Float[np.ndarray, "m k"]) -> np.nd
     """Labels or values of rows with these margins; see `DecisionMachine.predict`."""
     output = machine.output
     if output.decision == "response" and output.link == "identity":
-        return DECISIONS["response"](output, margins, margins)  # the short way, for single rows
+        found: np.ndarray = DECISIONS["response"](output, margins, margins)
+        return found  # the short way, for single rows
     decision = _named(DECISIONS, "decision", output.decision)
-    return decision(output, margins, respond(machine, margins), *output.decision_params)
+    found = decision(output, margins, respond(machine, margins), *output.decision_params)
+    return found
 
 
 def probabilities(
@@ -76,7 +80,7 @@ def given_margins(machine: DecisionMachine, margins: Any) -> Float[np.ndarray, "
     return found
 
 
-def _named(table: dict[str, Any], what: str, name: str) -> Any:
+def _named(table: dict[str, Entry], what: str, name: str) -> Entry:
     """The entry of a table, or an error that lists its names."""
     if name not in table:
         raise InputError("predicting", f"{what}={name!r}", f"use one of {', '.join(table)}")

@@ -91,7 +91,8 @@ class Prepared:
                 "use apply, which counts them from left to right",
             )
         found = self.apply(machine, X, n_threads=n_threads, engine=engine)
-        return leaf_ids[found + machine.trees.leaf_start[:-1]]
+        named: np.ndarray = leaf_ids[found + machine.trees.leaf_start[:-1]]
+        return named
 
     def predict(
         self, machine: DecisionMachine, X: Any, *, n_threads: int | None, engine: str

@@ -60,7 +60,8 @@ class WriteVerbs:
         """
         from ...libraries.onnx.write import to_onnx
 
-        return to_onnx(self, operator=operator, margins=margins)
+        model: onnx.ModelProto = to_onnx(self, operator=operator, margins=margins)
+        return model
 
     def to_xgboost(
         self: DecisionMachine, *, margins: bool = False
@@ -78,7 +79,8 @@ class WriteVerbs:
         """
         from ...libraries.xgboost.write import to_xgboost
 
-        return to_xgboost(self, margins=margins)
+        model: xgboost.Booster | xgboost.XGBClassifier = to_xgboost(self, margins=margins)
+        return model
 
     def to_lightgbm(self: DecisionMachine, *, margins: bool = False) -> lightgbm.Booster:
         """The machine as a `lightgbm.Booster` (extra `lightgbm`), or refused; never approximated.
@@ -94,7 +96,8 @@ class WriteVerbs:
         """
         from ...libraries.lightgbm.write import to_lightgbm
 
-        return to_lightgbm(self, margins=margins)
+        model: lightgbm.Booster = to_lightgbm(self, margins=margins)
+        return model
 
     def to_sklearn(self: DecisionMachine, *, margins: bool = False) -> sklearn.base.BaseEstimator:
         """The machine as a fitted scikit-learn model (extra `sklearn`), or refused.
@@ -109,7 +112,8 @@ class WriteVerbs:
         """
         from ...libraries.sklearn.write import to_sklearn
 
-        return to_sklearn(self, margins=margins)
+        model: sklearn.base.BaseEstimator = to_sklearn(self, margins=margins)
+        return model
 
     def to_treelite(self: DecisionMachine, *, margins: bool = False) -> treelite.Model:
         """The machine as a `treelite.Model` (extra `treelite`); its margins are equal to the bit.
@@ -123,7 +127,8 @@ class WriteVerbs:
         """
         from ...libraries.treelite.write import to_treelite
 
-        return to_treelite(self, margins=margins)
+        model: treelite.Model = to_treelite(self, margins=margins)
+        return model
 
     def to_shap(self: DecisionMachine, X: Any = None) -> dict[str, Any]:
         """What `shap.TreeExplainer` takes: a dictionary of the trees, whose output is `margin`.

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float
 
-    from ...machine import DecisionMachine
+    from ...machine import DecisionMachine, Output
 
 
 def combine(
-    machine: DecisionMachine, values: Iterable[Float[Any, "m k"]], n_rows: int, xp: Any, device=None
+    machine: DecisionMachine,
+    values: Iterable[Float[Any, "m k"]],
+    n_rows: int,
+    xp: Any,
+    device: Any = None,
 ) -> Float[Any, "m k"]:
     """The margins of rows whose exit leaves hold `values`, tree after tree.
 
@@ -46,7 +50,9 @@ def combine(
     return total if is_sum and output.base_first else total + base
 
 
-def _median(output, values, zero, xp):
+def _median(
+    output: Output, values: list[Float[Any, "m k"]], zero: Float[Any, "m k"], xp: Any
+) -> Float[Any, "m k"]:
     """The weighted median over trees, the lowest value that half of the weight does not exceed."""
     if not values:
         return zero

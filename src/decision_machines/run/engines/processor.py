@@ -38,7 +38,7 @@ def target() -> str:
     >>> target() in _native.targets()
     True
     """
-    names = _native.targets()
+    names: list[str] = _native.targets()
     given = os.environ.get(VARIABLE, "")
     wanted = given.replace("+", "_") or "auto"
     if wanted == "auto":

@@ -145,7 +145,9 @@ def margin(
     return combine(machine, values, X.shape[0], namespace(X), getattr(X, "device", None))
 
 
-def _values(machine, X, z, form) -> Iterator[Any]:
+def _values(
+    machine: DecisionMachine, X: Num[Any, "m n_features"], z: Num[Any, "m n"], form: str
+) -> Iterator[Any]:
     """The value of every row's exit leaf, tree after tree."""
     xp = namespace(z)
     for tree in range(machine.n_trees):

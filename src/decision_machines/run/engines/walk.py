@@ -62,4 +62,5 @@ def margin(
     )
     import array_api_compat.numpy as xp
 
-    return combine(machine, values, len(X), xp)
+    found: np.ndarray = combine(machine, values, len(X), xp)
+    return found

@@ -182,8 +182,8 @@ def _as_it_lies(series: Any) -> np.ndarray:
     if type(native).__module__.startswith("pyarrow") and getattr(native, "num_chunks", 0) == 1:
         chunk = native.chunk(0)
         if str(chunk.type) not in ("bool", "halffloat"):
-            return chunk.to_numpy(zero_copy_only=False)
-    return series.to_numpy()
+            return np.asarray(chunk.to_numpy(zero_copy_only=False))
+    return np.asarray(series.to_numpy())
 
 
 def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
