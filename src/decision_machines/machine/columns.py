@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,12 @@ class CategorySets(Part):
 
     def __len__(self) -> int:
         return len(self.outside)
+
+    def category(self, x: float) -> int | None:
+        """The category that a number of the columns' dtype stands for; None where it is none."""
+        lowest = -1.0 if self.negative_fractions else 0.0
+        is_category = (x > lowest or x == 0.0) and x < 2.0**31 and not (self.whole and x % 1)
+        return int(x) if is_category else None
 
     def look_up(self, which: int, x):
         """z of one member column: 0, 1 or NaN for each x, over any array namespace."""
@@ -231,8 +238,16 @@ class Columns(Part):
 
     def name(self, column: int) -> str:
         """What a reader would call this column: its feature's name or x[i]."""
-        feature = int(self.feature[column])
+        return self.feature_name(int(self.feature[column]))
+
+    def feature_name(self, feature: int) -> str:
+        """What a reader would call this feature: its name or x[i]."""
         return self.names[feature] if self.names is not None else f"x[{feature}]"
+
+    @functools.cached_property
+    def member_features(self) -> tuple[int, ...]:
+        """The features that some column looks up as categories, ascending."""
+        return tuple(np.unique(self.feature[self.rule == Rule.MEMBER]).tolist())
 
     def members(self, column: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"], int]:
         """A member column's categories, the answer to each, and the answer to any other."""

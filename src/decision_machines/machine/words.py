@@ -1,4 +1,4 @@
-"""Tests and leaves in words, as every room that speaks of them says them."""
+"""Tests, leaves and inputs in words, as every room that speaks of them says them."""
 
 from __future__ import annotations
 
@@ -6,49 +6,45 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .columns import Rule
+from .conditions import conditions
+from .digits import digits, percent, rounded
+from .label_words import label_text, labels_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from jaxtyping import Float
+
     from .columns import Columns
     from .machine import DecisionMachine
 
-MOST_TERMS = 4
-MOST_LABELS = 6
+MOST_VALUES = 4
+"""Values of a leaf that are written; of more, the first."""
+MOST_FEATURES = 30
+"""Features of an input that are written."""
 
 
-def words_of_test(machine: DecisionMachine, test: int) -> str:
-    """What must hold for a test to answer left.
+def words_of_test(
+    machine: DecisionMachine, test: int, answer: int = -1, *, whole: Collection[int] = ()
+) -> str:
+    """What must hold for a test to answer left (or right, +1), in little room.
+
+    Sets of many categories and sums of many columns are cut, and say so.
 
     Examples
     --------
     >>> import decision_machines as dm
-    >>> words_of_test(dm.figure_one(), 0)
-    'x[1] ≤ 1'
+    >>> words_of_test(dm.figure_one(), 0), words_of_test(dm.figure_one(), 0, +1)
+    ('x[1] ≤ 1', 'x[1] > 1 or missing')
     """
-    t = machine.t[test]
-    if machine.is_oblique:
-        row = machine.S[[test]]
-        return f"{_weighted(machine.columns, row.indices, row.data)} ≤ {number(t)}"
-    column = int(machine.selection[test])
-    if machine.columns.rule[column] == Rule.MEMBER:
-        return words_of_categories(machine.columns, column, is_left=True)
-    return f"{machine.columns.name(column)} ≤ {number(t)}"
+    return conditions(machine, [test], [answer], whole=whole, brief=True)[0].text
 
 
-def words_of_categories(columns: Columns, column: int, *, is_left: bool) -> str:
-    """The categories for which a member column is 0 (left of its test) or 1 (right)."""
-    members, answers, others = columns.members(column)
-    asked = -1 if is_left else 1
-    outside = others == asked
-    members = members[(answers != asked) if outside else (answers == asked)]
-    labels = columns.categories.get(int(columns.feature[column]))
-    shown = [_label(labels, int(k)) for k in members[:MOST_LABELS]]
-    more = f", … {len(members)} in all" if len(members) > MOST_LABELS else ""
-    return f"{columns.name(column)} {'not in' if outside else 'in'} {{{', '.join(shown)}{more}}}"
-
-
-def words_of_leaf(machine: DecisionMachine, leaf: int) -> str:
+def words_of_leaf(machine: DecisionMachine, leaf: int, *, brief: bool = False) -> str:
     """A leaf's value: its label and share where it holds the classes' shares, else its numbers.
+
+    Numbers read back as they are; brief, they have four digits, and ≈ before them where those
+    are not all.
 
     Examples
     --------
@@ -57,14 +53,19 @@ def words_of_leaf(machine: DecisionMachine, leaf: int) -> str:
     '5'
     """
     values = machine.V[leaf]
+
+    def write(value: float) -> str:
+        return rounded(value) if brief else digits(value, machine.V.dtype)
+
     if machine.linear is not None:
-        return f"{number(values[0])} + w · x"
+        return f"{write(values[0])} + w · x"
     if machine.output.classes is not None and holds_shares(machine):
         best = int(values.argmax())
-        return f"{machine.output.classes[0][best]} ({values[best] / values.sum():.0%})"
-    if len(values) > MOST_TERMS:
-        return f"{number(values[0])}, … {len(values)} values"
-    return ", ".join(number(v) for v in values)
+        share = percent(float(values[best]) / sum(values.tolist()))
+        return f"{machine.output.classes[0][best]} ({share})"
+    if len(values) > MOST_VALUES:
+        return f"{write(values[0])}, … {len(values)} values"
+    return ", ".join(write(v) for v in values)
 
 
 def holds_shares(machine: DecisionMachine) -> bool:
@@ -79,19 +80,39 @@ def holds_shares(machine: DecisionMachine) -> bool:
     )
 
 
-def number(x: float) -> str:
-    """A number, short: four digits, whole numbers whole."""
-    x = float(x)
-    return f"{x:.0f}" if x == np.trunc(x) and abs(x) < 1e6 else f"{x:.4g}"
+def words_of_value(columns: Columns, feature: int, x: float) -> str:
+    """A feature's value: its label, or digits that read back as the same number.
+
+    Examples
+    --------
+    >>> from decision_machines import Columns
+    >>> colours = Columns(2, categories={0: ("red", "blue")})
+    >>> words_of_value(colours, 0, 1.0), words_of_value(colours, 1, 0.5)
+    ('blue', '0.5')
+    """
+    if x != x:
+        return "missing"
+    labels = labels_of(columns, feature)
+    if labels is None:
+        return digits(x, columns.dtype)
+    return label_text(columns, feature, int(x)) if 0 <= x < len(labels) else "another label"
 
 
-def _label(labels: tuple | None, code: int) -> str:
-    return str(labels[code]) if labels is not None and code < len(labels) else str(code)
+def words_of_row(
+    columns: Columns, x: Float[np.ndarray, "n"], features: Iterable[int] | None = None
+) -> str:
+    """An input: every feature with its value, or only those named; of very many the first.
 
-
-def _weighted(columns: Columns, which: np.ndarray, weights: np.ndarray) -> str:
-    """The largest terms of a weighted sum of columns."""
-    order = np.argsort(-np.abs(weights), kind="stable")
-    terms = [f"{number(weights[i])}·{columns.name(int(which[i]))}" for i in order[:MOST_TERMS]]
-    more = f" + … {len(order)} terms" if len(order) > MOST_TERMS else ""
-    return (" + ".join(terms) or "0").replace("+ -", "− ") + more
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> words_of_row(dm.figure_one().columns, np.array([2, 1, np.nan, 0.5]))
+    'x[1] = 2, x[2] = 1, x[3] = missing, x[4] = 0.5'
+    """
+    chosen = list(range(len(x)) if features is None else features)
+    said = [
+        f"{columns.feature_name(f)} = {words_of_value(columns, f, float(x[f]))}"
+        for f in chosen[:MOST_FEATURES]
+    ]
+    more = f", … {len(chosen)} features" if len(chosen) > MOST_FEATURES else ""
+    return ", ".join(said) + more

@@ -69,7 +69,7 @@ class AttentionDisplay(Display):
             self.weights, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest"
         )
         if L <= 24:
-            words = [f"{i}: {words_of_leaf(self.machine, i)}" for i in range(L)]
+            words = [f"{i}: {words_of_leaf(self.machine, i, brief=True)}" for i in range(L)]
             ax.set_xticks(range(L), words, rotation=40, ha="right")
         ax.set_xlabel("leaf")
         ax.set_ylabel(f"{len(self.rows)} rows, by exit leaf")

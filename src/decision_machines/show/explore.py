@@ -28,7 +28,17 @@ if TYPE_CHECKING:
 MODULES = (
     *("numbers", "machine", "columns", "evaluate", "links", "decisions", "soften"),
     *("cells", "moves", "goals", "reach", "tree_change", "forest_change", "one_feature"),
-    *("change_search", "words", "drawn", "svg", "how", "tree_view", "grid_view", "matrix_view"),
+    *(
+        "change_search",
+        "conditions",
+        "words",
+        "drawn",
+        "svg",
+        "how",
+        "tree_view",
+        "grid_view",
+        "matrix_view",
+    ),
     *("values_view", "inputs", "forest", "answer", "scene", "change", "rows", "temperature"),
     *("theme", "check", "app"),
 )

@@ -40,7 +40,7 @@ def _templates(machine: DecisionMachine) -> str:
     body = ""
     for leaf, template in enumerate(B):
         cells = "".join(_cell(int(b)) for b in template)
-        value = escape(words_of_leaf(machine, leaf))
+        value = escape(words_of_leaf(machine, leaf, brief=True))
         body += f"<tr><td style='{CELL}right'>leaf {leaf}</td>{cells}"
         body += f"<td style='{CELL}left'>{value}</td></tr>"
     return (

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..explain.change.goal_functions import bound_of
 from ..machine import Rule
+from ..machine.label_words import labels_of, plain_label
 from ..machine.schema import number_to_json
 from ..machine.trees import ranges
 
@@ -107,7 +108,10 @@ def _machine(machine: DecisionMachine, labels: dict[int, tuple]) -> dict[str, An
             columns.names[i] if columns.names is not None else f"x[{i}]"
             for i in range(columns.n_features)
         ],
-        "labels": {str(feature): [_text(v) for v in found] for feature, found in labels.items()},
+        "labels": {
+            str(feature): [plain_label(columns, v) for v in found]
+            for feature, found in labels.items()
+        },
         "columns": {
             "dtype": columns.dtype.name,
             "feature": packed(columns.feature),
@@ -185,11 +189,11 @@ def feature_labels(machine: DecisionMachine, X: Any = None) -> dict[int, tuple] 
     X is a table.
     """
     columns = machine.columns
-    if columns.table_categories is None:
-        return dict(columns.categories)
-    asked = np.unique(columns.feature[columns.rule == Rule.MEMBER]).tolist()
-    if len(asked) != len(columns.table_categories):
-        asked = _labelled_columns(X, columns.names)
+    known = {f: labels_of(columns, f) for f in {*columns.categories, *columns.member_features}}
+    found = {f: labels for f, labels in known.items() if labels is not None}
+    if found or columns.table_categories is None:
+        return found
+    asked = _labelled_columns(X, columns.names)
     if len(asked) != len(columns.table_categories):
         return None
     return dict(zip(asked, columns.table_categories, strict=True))

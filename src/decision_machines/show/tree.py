@@ -109,7 +109,7 @@ class TreeDisplay(Display):
         machine = self.machine
         count = "" if self.counts is None else f"\n{self.counts[node]} rows"
         if node >= machine.n_tests:
-            return words_of_leaf(machine, node - machine.n_tests) + count
+            return words_of_leaf(machine, node - machine.n_tests, brief=True) + count
         return "\n".join(textwrap.wrap(words_of_test(machine, node), 22)) + count
 
     def _colour(self, leaf: int) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...machine.words import number
-from ..paths.conditions import label, labels_of
+from ...machine.digits import digits, rounded
+from ...machine.words import words_of_value
 from ..space.cells import Cells
 from .goals import goal, predicted
 from .moves import moves
@@ -66,24 +66,17 @@ class Counterfactual:
         if self.row is None:
             if self.exact:
                 return f"no input that may be reached has another answer than {self.before}"
-            return f"no other answer found; its {what} is at least {number(self.lower)}"
+            return f"no other answer found; its {what} is at least {_exactly(self.lower)}"
         columns = self.machine.columns
         lines = [f"{self.before} → {self.after} if"]
         for feature, (old, new) in self.changes.items():
-            name = columns.names[feature] if columns.names is not None else f"x[{feature}]"
-            lines.append(f"  {name}: {self._said(feature, old)} → {self._said(feature, new)}")
+            before, after = (words_of_value(columns, feature, value) for value in (old, new))
+            lines.append(f"  {columns.feature_name(feature)}: {before} → {after}")
         count = f"{self.n_changed} feature{'' if self.n_changed == 1 else 's'} changed"
-        how = "proven nearest" if self.exact else f"{what} at least {number(self.lower)}, certified"
-        lines.append(f"distance {number(self.distance)}, {count}, {how}")
+        bound = f"{what} at least {_exactly(self.lower)}, certified"
+        how = "proven nearest" if self.exact else bound
+        lines.append(f"distance {rounded(self.distance)}, {count}, {how}")
         return "\n".join(lines)
-
-    def _said(self, feature: int, value: float) -> str:
-        if value != value:
-            return "missing"
-        if labels_of(self.machine.columns, feature) is not None:
-            return str(label(self.machine.columns, feature, int(value)))
-        short = number(value)
-        return short if float(short) == value else f"{value!r}"
 
 
 def counterfactual(
@@ -168,6 +161,10 @@ def one_row(machine: DecisionMachine, x: Any) -> Float[np.ndarray, "n"]:
             "explaining one input", f"{len(rows)} rows", "give one row: a vector, or X[i : i + 1]"
         )
     return rows[0].astype(np.float64)
+
+
+def _exactly(distance: float) -> str:
+    return digits(distance, np.dtype(np.float64))
 
 
 def _differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:

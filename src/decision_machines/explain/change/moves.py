@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine import Rule
-from ..paths.conditions import labels_of
+from ...machine.label_words import labels_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

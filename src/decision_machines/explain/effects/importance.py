@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...machine.words import number
+from ...machine.digits import rounded
 from ...progress import Progress, Verbosity
 from ..change.goals import coded
 from .delta import can_delta, trees_that_test
@@ -54,7 +54,9 @@ class Importance:
         lines = []
         for f in order.tolist():
             cost = (
-                "" if self.drops is None else f"{number(self.mean[f]):>10} ± {number(self.std[f])}"
+                ""
+                if self.drops is None
+                else f"{rounded(self.mean[f]):>10} ± {rounded(self.std[f])}"
             )
             lines.append(f"{self.names[f]:{width}} {cost:20} {self.splits[f]} tests")
         if len(self.names) > len(order):

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InputError, UnsupportedModelError
-from ...machine.words import number
+from ...machine.digits import rounded
 from ...run.engines.reference import test_results
 from ..change.goals import coded
 
@@ -117,7 +117,7 @@ class Neighbours:
         m, n = self.weights.shape
         text = f"Neighbours({m} row{'' if m == 1 else 's'}, {n} training rows, weights by {self.by}"
         if self.residual is not None:
-            worst = number(np.abs(self.residual).max(initial=0.0))
+            worst = rounded(np.abs(self.residual).max(initial=0.0))
             text += ", reproduces the margins" if self.reproduces else f", residual up to {worst}"
         return text + ")"
 

@@ -10,15 +10,18 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine import DecisionMachine
-from ...machine.words import number
+from ...machine.digits import digits
 from .canonical import Canonical, fingerprint, header
 from .simplify import simplify
 from .witness import differing_input
 
 if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
     from .witness import Witness
 
 MOST_SHOWN = 20
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class TreeChange:
     largest: float = 0.0
     """The largest change of a value."""
     leaves: tuple[int, int] = (0, 0)
+    features: tuple[str, ...] = ()
+    """The features whose thresholds moved, by name, those that moved furthest first."""
 
     def __str__(self) -> str:
         where = f"tree {self.tree_a}" + ("" if self.tree_a == self.tree_b else f" → {self.tree_b}")
@@ -47,16 +52,18 @@ class TreeChange:
             return f"{where}: another tree, {self.leaves[0]} → {self.leaves[1]} leaves"
         parts = []
         if self.thresholds:
-            parts.append(
-                f"{_count(self.thresholds, 'threshold')} moved, by {self.furthest:.6g} at most"
-            )
+            moved = _count(self.thresholds, "threshold")
+            parts.append(f"{moved} moved, by {_exactly(self.furthest)} at most")
         if self.missing:
             parts.append(f"{_count(self.missing, 'test')} send missing values elsewhere")
         if self.values:
-            parts.append(
-                f"{_count(self.values, 'leaf', 'leaves')} changed, by {self.largest:.6g} at most"
-            )
-        return f"{where}: {'; '.join(parts) or 'feeds another output'}"
+            changed = _count(self.values, "leaf", "leaves")
+            parts.append(f"{changed} changed, by {_exactly(self.largest)} at most")
+        named = ", ".join(
+            [*self.features[:MOST_NAMED], *(["…"] if len(self.features) > MOST_NAMED else [])]
+        )
+        of = f" (thresholds of {named})" if self.thresholds else ""
+        return f"{where}: {'; '.join(parts) or 'feeds another output'}{of}"
 
 
 @dataclass(frozen=True)
@@ -149,8 +156,8 @@ def diff(a: DecisionMachine, b: DecisionMachine) -> MachineDiff:
     equal: dm1:...
     >>> print(dm.diff(one, replace(one, t=np.array([1.0, 4.0, 3.5, 2.0, 5.0]))))
     different: 0 trees alike, 1 changed, 0 added, 0 removed
-      tree 0: 1 threshold moved, by 0.5 at most
-      predictions 6.0 and 5.0 at x = [2.0, 0.0, 3.5, 0.0]
+      tree 0: 1 threshold moved, by 0.5 at most (thresholds of x[3])
+      predictions 6.0 and 5.0 at x[1] = 2, x[2] = 0, x[3] = 3.5, x[4] = 0
     """
     for name, machine in (("first", a), ("second", b)):
         if not isinstance(machine, DecisionMachine):
@@ -229,7 +236,20 @@ def _change(a: Canonical, b: Canonical, i: int, j: int) -> TreeChange:
         int(np.count_nonzero(gap)),
         float(gap.max(initial=0.0)),
         sizes,
+        _names_of(own, tests_a, far),
     )
+
+
+def _names_of(
+    machine: DecisionMachine, tests: Int[np.ndarray, "J"], far: Float[np.ndarray, "J"]
+) -> tuple[str, ...]:
+    """The features of the tests whose thresholds moved, the furthest first."""
+    order = tests[np.argsort(-far, kind="stable")[: np.count_nonzero(far)]].tolist()
+    if machine.is_oblique:
+        columns = [c for j in order for c in machine.S[[j]].indices.tolist()]
+    else:
+        columns = machine.selection[order].tolist()
+    return tuple(dict.fromkeys(machine.columns.name(c) for c in columns))
 
 
 def _header_lines(a: DecisionMachine, b: DecisionMachine):
@@ -238,7 +258,9 @@ def _header_lines(a: DecisionMachine, b: DecisionMachine):
     found = []
     for part in ("reads", "answers"):
         lines = []
-        for name in sorted(one[part].keys() | two[part].keys()):
+        if part == "reads":
+            lines += _label_lines(a, b)
+        for name in sorted((one[part].keys() | two[part].keys()) - {"categories"}):
             x, y = one[part].get(name), two[part].get(name)
             if x != y and not (x != x and y != y):
                 lines.append(f"{name.replace('_', ' ')} {_short(x)} → {_short(y)}")
@@ -248,9 +270,24 @@ def _header_lines(a: DecisionMachine, b: DecisionMachine):
     return tuple(found[0]), tuple(found[1])
 
 
+def _label_lines(a: DecisionMachine, b: DecisionMachine) -> list[str]:
+    """The features that are given as other labels."""
+    one, two = a.columns.categories, b.columns.categories
+    return [
+        f"labels of {a.columns.feature_name(f) if f < a.n_features else b.columns.feature_name(f)} "
+        f"{_short(one.get(f))} → {_short(two.get(f))}"
+        for f in sorted(one.keys() | two.keys())
+        if one.get(f) != two.get(f)
+    ]
+
+
+def _exactly(value: float) -> str:
+    return digits(value, np.dtype(np.float64))
+
+
 def _short(value: Any) -> str:
     if isinstance(value, float):
-        return number(value)
+        return _exactly(value)
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import DecisionMachinesError
 from ...machine import direct_sum
+from ...machine.words import words_of_row
 from ..change.goals import coded, predicted
 from ..space.cells import Cells
 from ..space.regions import regions, some_input
@@ -33,19 +34,27 @@ class Witness:
     """"predictions", or "margins" where no two predictions were found to differ."""
     a: Any
     b: Any
+    words: str
+    """The features that either machine reads, by name, with their values or labels."""
 
     def __str__(self) -> str:
         def said(value: Any) -> str:
             return str(np.asarray(value).tolist() if np.ndim(value) else value)
 
-        return f"{self.what} {said(self.a)} and {said(self.b)} at x = {self.x.tolist()}"
+        return f"{self.what} {said(self.a)} and {said(self.b)} at {self.words}"
 
     def to_dict(self) -> dict[str, Any]:
         def plain(value: Any) -> Any:
             return np.asarray(value).tolist()
 
         x = [None if v != v else v for v in self.x.tolist()]
-        return {"x": x, "what": self.what, "a": plain(self.a), "b": plain(self.b)}
+        return {
+            "x": x,
+            "what": self.what,
+            "a": plain(self.a),
+            "b": plain(self.b),
+            "words": self.words,
+        }
 
 
 def differing_input(
@@ -78,15 +87,28 @@ def _first_difference(a: DecisionMachine, b: DecisionMachine, X: np.ndarray) -> 
             best = at[0]
             if x.dtype.kind == "f" and y.dtype.kind == "f":
                 best = at[np.argmax(np.abs(x[at] - y[at]).reshape(len(at), -1).max(axis=1))]
-            return Witness(X[best], "predictions", x[best], y[best])
+            return Witness(X[best], "predictions", x[best], y[best], _words(a, b, X[best]))
     else:
-        return Witness(X[0], "predictions", x[0], y[0])
+        return Witness(X[0], "predictions", x[0], y[0], _words(a, b, X[0]))
     x, y = coded(a).margin(X, n_threads=1), coded(b).margin(X, n_threads=1)
     if x.shape == y.shape:
         at = _rows_that_differ(x, y)
         if len(at):
-            return Witness(X[at[0]], "margins", x[at[0]], y[at[0]])
+            return Witness(X[at[0]], "margins", x[at[0]], y[at[0]], _words(a, b, X[at[0]]))
     return None
+
+
+def _words(a: DecisionMachine, b: DecisionMachine, x: Float[np.ndarray, "n"]) -> str:
+    """The input in the words of the machine that has names, features that neither reads apart."""
+    read = {f for machine in (a, b) for f in _features_read(machine)}
+    columns = b.columns if a.columns.names is None and b.columns.names is not None else a.columns
+    return words_of_row(columns, x, sorted(read) or range(len(x)))
+
+
+def _features_read(machine: DecisionMachine) -> list[int]:
+    read = machine.columns.feature[machine.selection]
+    linear = [] if machine.linear is None else machine.linear.feature
+    return np.union1d(read, linear).astype(int).tolist()
 
 
 def _rows_that_differ(x: np.ndarray, y: np.ndarray) -> np.ndarray:

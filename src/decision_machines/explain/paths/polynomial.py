@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InputError, UnsupportedModelError
-from ...machine.words import number
+from ...machine.digits import digits
+from ..space.cell_words import words_of_cells
 from ..space.cells import Cells, from_bits
 
 if TYPE_CHECKING:
@@ -107,35 +108,14 @@ class Polynomial:
         order = np.argsort(-size, kind="stable")[:MOST_SHOWN]
         lines = [repr(self)]
         for i in order.tolist():
-            value = ", ".join(number(v) for v in self.coefficients[i])
-            said = " · ".join(f"[{self._said(*step)}]" for step in self.monomials[i])
+            value = ", ".join(digits(v, self.coefficients.dtype) for v in self.coefficients[i])
+            said = " · ".join(
+                f"[{words_of_cells(self.cells, *step)}]" for step in self.monomials[i]
+            )
             lines.append(f"  {value}{' · ' if said else ''}{said}")
         if len(self) > MOST_SHOWN:
             lines.append(f"  … and {len(self) - MOST_SHOWN} more")
         return "\n".join(lines)
-
-    def _said(self, feature: int, bits: int) -> str:
-        """A step in words: where its feature must lie."""
-        names = self.machine.columns.names
-        name = f"x[{feature}]" if names is None else names[feature]
-        ends = self.cells.ends[feature]
-        inside = from_bits(bits, len(ends) + 1)
-        missing = " or missing" if inside[-1] else ""
-        numbers = inside[:-1]
-        runs = np.flatnonzero(np.diff(np.concatenate([[0], numbers, [0]]).astype(int)))
-        parts = []
-        for a, b in runs.reshape(-1, 2).tolist():
-            low = None if a == 0 else ends[a - 1]
-            high = None if b == len(ends) else ends[b - 1]
-            if low is None:
-                parts.append(
-                    f"{name} ≤ {number(high)}" if high is not None else f"{name} is a number"
-                )
-            elif high is None:
-                parts.append(f"{name} > {number(low)}")
-            else:
-                parts.append(f"{number(low)} < {name} ≤ {number(high)}")
-        return (" or ".join(parts) or f"{name} is") + (missing if parts else " missing")
 
 
 def polynomial(machine: DecisionMachine, *, max_products: int = 1_000_000) -> Polynomial:

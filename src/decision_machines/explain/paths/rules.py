@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ...machine.conditions import conditions
 from ...machine.words import words_of_leaf
+from ..change.moves import feature_numbers
 from ..space.boxes import choose_trees
-from .conditions import conditions
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     from ...machine import DecisionMachine
-    from .conditions import Condition
+    from ...machine.conditions import Condition
 
 MOST_SHOWN = 40
 
@@ -50,8 +51,11 @@ class DecisionRules(Sequence):
         trees: Int[np.ndarray, "r"],
         leaves: Int[np.ndarray, "r"],
         rows: Int[np.ndarray, "r"] | None = None,
+        whole: frozenset[int] = frozenset(),
     ) -> None:
         self.machine, self.trees, self.leaves, self.rows = machine, trees, leaves, rows
+        self.whole = whole
+        """Features known to be whole numbers."""
         self._templates: tuple[int, Any] = (-1, None)
 
     def __len__(self) -> int:
@@ -64,7 +68,7 @@ class DecisionRules(Sequence):
     def __getitem__(self, i):
         if isinstance(i, slice):
             rows = None if self.rows is None else self.rows[i]
-            return DecisionRules(self.machine, self.trees[i], self.leaves[i], rows)
+            return DecisionRules(self.machine, self.trees[i], self.leaves[i], rows, self.whole)
         i = range(len(self))[i]
         tree, leaf = int(self.trees[i]), int(self.leaves[i])
         if self._templates[0] != tree:
@@ -73,11 +77,10 @@ class DecisionRules(Sequence):
         at = slice(B.indptr[leaf], B.indptr[leaf + 1])
         m = self.machine
         tests = (B.indices[at] + m.trees.tests(tree).start).tolist()
-        asked = conditions(m, tests, B.data[at].tolist())
+        asked = conditions(m, tests, B.data[at].tolist(), whole=self.whole)
         number = m.trees.leaves(tree).start + leaf
-        said = " and ".join(c.text if " or " not in c.text else f"({c.text})" for c in asked)
-        if len(asked) == 1:
-            said = asked[0].text
+        is_one = len(asked) == 1
+        said = " and ".join(f"({c.text})" if c.has_or and not is_one else c.text for c in asked)
         return DecisionRule(
             tree,
             leaf,
@@ -130,13 +133,16 @@ class DecisionRules(Sequence):
         return table
 
 
-def rules(machine: DecisionMachine, X: Any = None, *, trees: Any = None) -> DecisionRules:
+def rules(
+    machine: DecisionMachine, X: Any = None, *, trees: Any = None, integers: Any = ()
+) -> DecisionRules:
     """Paths as rules; see `DecisionMachine.rules`."""
     chosen = choose_trees(machine, trees)
+    whole = frozenset(feature_numbers(machine, integers, "integers").tolist())
     if X is None:
         sizes = np.diff(machine.trees.leaf_start)[chosen]
         leaves = np.concatenate([np.empty(0, np.int64), *(np.arange(n) for n in sizes)])
-        return DecisionRules(machine, np.repeat(chosen, sizes), leaves)
+        return DecisionRules(machine, np.repeat(chosen, sizes), leaves, whole=whole)
     found = machine.apply(X)[:, chosen]
     rows = np.repeat(np.arange(len(found)), len(chosen))
-    return DecisionRules(machine, np.tile(chosen, len(found)), found.reshape(-1), rows)
+    return DecisionRules(machine, np.tile(chosen, len(found)), found.reshape(-1), rows, whole)

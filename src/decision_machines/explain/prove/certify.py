@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...libraries.oracles import oracle_of, rows_that_differ
+from ...machine.words import words_of_row
 from ...progress import Progress, Verbosity
 from .probes import probe_tree
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...libraries.oracles import Oracle
-    from ...machine import DecisionMachine
+    from ...machine import Columns, DecisionMachine
 
 WHOLE_ROWS = 2000
 """How many probes also go through the whole model, to prove the sum and not only the trees."""
@@ -35,6 +36,8 @@ class Disagreement:
     what: str
     ours: Any
     theirs: Any
+    words: str = ""
+    """The input by the names of its features, with its values or labels."""
 
     def __str__(self) -> str:
         where = "the whole model" if self.tree is None else f"tree {self.tree}"
@@ -90,7 +93,7 @@ class Certificate:
             )
         if self.first_disagreement is not None:
             lines.append(f"  first disagreement: {self.first_disagreement}")
-            lines.append(f"  at x = {self.first_disagreement.x.tolist()}")
+            lines.append(f"  at {self.first_disagreement.words}")
         return "\n".join(lines)
 
 
@@ -174,13 +177,15 @@ def certify(
                 failed = np.unique(found.test[row])
                 proven += n_reached - len(failed)
                 if first is None:
+                    x = found.X[row[0]]
                     first = Disagreement(
                         tree,
                         _name(machine, found.test[row[0]]),
-                        found.X[row[0]],
+                        x,
                         what,
                         ours,
                         theirs,
+                        words_of_row(machine.columns, x, _features_of(machine, tree)),
                     )
             step = max(1, len(found.X) // per_tree) if oracle.one_tree_at_a_time else 1
             whole.append(found.X[::step])
@@ -191,7 +196,7 @@ def certify(
         whole.append(given)
     rows = np.concatenate(whole) if whole else np.zeros((1, machine.n_features))
     if first is None:
-        first = _compare_whole(oracle, rows)
+        first = _compare_whole(oracle, machine.columns, rows)
     return Certificate(
         machine.source,
         machine.n_trees,
@@ -223,12 +228,19 @@ def _compare_tree(oracle: Oracle, tree: int, X: np.ndarray):
     return None if margins is None else _first_difference("margin", *margins)
 
 
-def _compare_whole(oracle: Oracle, X: np.ndarray) -> Disagreement | None:
+def _features_of(machine: DecisionMachine, tree: int) -> list[int]:
+    """The features that a tree tests; all, where it tests none."""
+    read = machine.columns.feature[machine.selection[machine.trees.tests(tree)]]
+    return np.unique(read).tolist() or list(range(machine.n_features))
+
+
+def _compare_whole(oracle: Oracle, columns: Columns, X: np.ndarray) -> Disagreement | None:
     wrong = _first_difference(*oracle.whole(X))
     if wrong is None:
         return None
     rows, what, ours, theirs = wrong
-    return Disagreement(None, None, X[rows[0]], what, ours, theirs)
+    x = X[rows[0]]
+    return Disagreement(None, None, x, what, ours, theirs, words_of_row(columns, x))
 
 
 def _first_difference(what: str, ours: np.ndarray, theirs: np.ndarray):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ...libraries.oracles import oracle_of, rows_that_differ
 from ...machine import Rule
 from ...machine.columns import ZERO
+from ...machine.words import words_of_test, words_of_value
 
 if TYPE_CHECKING:
     from ...libraries.oracles import Oracle
@@ -34,13 +35,22 @@ class Mismatch:
     threshold: float | None = None
     ours: Any = None
     theirs: Any = None
+    asked: str = ""
+    """What the test asks for to answer left."""
+    words: str = ""
+    """The feature's value, as a label where it has one."""
 
     def __str__(self) -> str:
         if self.tree is None:
             return f"row {self.row}: {self.cause} (ours {self.ours}, the model's {self.theirs})"
+        if self.node is None:
+            return (
+                f"row {self.row}, tree {self.tree}: {self.cause} (ours goes to leaf {self.ours}, "
+                f"the model to {self.theirs})"
+            )
         return (
-            f"row {self.row}, tree {self.tree}, node {self.node}: {self.feature} = {self.value!r}, "
-            f"threshold {self.threshold!r}: {self.cause} (ours goes to leaf {self.ours}, "
+            f"row {self.row}, tree {self.tree}, node {self.node}: {self.feature} = {self.words}, "
+            f"asked is {self.asked}: {self.cause} (ours goes to leaf {self.ours}, "
             f"the model to {self.theirs})"
         )
 
@@ -91,8 +101,10 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
     """
     x = machine.features(X, dtype=np.float64)
     oracle = oracle_of(model, machine)
-    machine = oracle.machine
-    found = _leaf_mismatches(machine, oracle, x)
+    if not oracle.keeps_labels:
+        oracle.learn_labels(X, x)
+    labelled, machine = machine, oracle.machine
+    found = _leaf_mismatches(labelled, oracle, x)
     what, ours, theirs = oracle.whole(x)
     differs = rows_that_differ(ours, theirs)
     routed = {m.row for m in found}
@@ -107,7 +119,7 @@ def _leaf_mismatches(machine: DecisionMachine, oracle: Oracle, x: np.ndarray) ->
     found: list[Mismatch] = []
     if machine.trees.leaf_ids is None:
         return found
-    ours = machine.apply(x) + machine.trees.leaf_start[:-1]
+    ours = oracle.machine.apply(x) + machine.trees.leaf_start[:-1]
     for tree in range(machine.n_trees):
         theirs = oracle.leaves(x, tree)
         if theirs is None:
@@ -147,6 +159,9 @@ def _trace(machine, x, row, tree, leaf, other, their_name) -> Mismatch:
         float(machine.t[test]),
         int(machine.trees.leaf_ids[leaf]),
         int(their_name),
+        words_of_test(machine, test),
+        # All digits that were given: what a cast to the columns' dtype loses may be the cause.
+        words_of_value(replace(machine.columns, dtype=np.float64), feature, float(x[feature])),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
-from ...machine.words import number
+from ...machine.digits import digits
 from ..change.goals import coded
 from ..change.moves import feature_number, feature_numbers
 from .cells import Cells, to_bits
@@ -52,10 +52,11 @@ class OutputBounds:
     def __repr__(self) -> str:
         parts = []
         for i in range(len(self.lower)):
-            low, high = number(self.lower[i]), number(self.upper[i])
+            ends = (self.lower[i], self.upper[i], self.found_lower[i], self.found_upper[i])
+            low, high, least, most = (digits(v, self.lower.dtype) for v in ends)
             text = f"[{low}, {high}]"
             if self.lower[i] != self.found_lower[i] or self.upper[i] != self.found_upper[i]:
-                text += f" (found {number(self.found_lower[i])} to {number(self.found_upper[i])})"
+                text += f" (found {least} to {most})"
             parts.append(text)
         return f"OutputBounds({', '.join(parts)}{', exact' if self.exact else ''})"
 

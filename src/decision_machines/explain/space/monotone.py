@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
-from ...machine.words import number
+from ...machine.digits import digits
+from ...machine.words import words_of_value
 from ..change.goal_functions import leaf_sums
 from ..change.moves import feature_number, is_categorical
 from .bounds import margins
@@ -32,6 +33,7 @@ DOING = "checking monotonicity"
 class Monotonicity:
     """A verdict, with the pair of inputs that refutes it where one does."""
 
+    machine: DecisionMachine
     verdict: str
     """"proven", "refuted" or "unknown" (the budget was spent)."""
     feature: int
@@ -52,10 +54,13 @@ class Monotonicity:
         return self.verdict == "proven"
 
     def __repr__(self) -> str:
-        text = f"Monotonicity({self.verdict}: {self.direction} in feature {self.feature}"
+        columns, output = self.machine.columns, self.machine.output
+        text = f"Monotonicity({self.verdict}: {self.direction} in "
+        text += f"{columns.feature_name(self.feature)}{_of_output(self.machine, self.output)}"
         if self.X is not None and self.margins is not None:
-            a, b = (number(v) for v in self.X[:, self.feature])
-            before, after = (number(v) for v in self.margins)
+            values = self.X[:, self.feature].tolist()
+            a, b = (words_of_value(columns, self.feature, v) for v in values)
+            before, after = (digits(v, output.dtype) for v in self.margins)
             text += f"; {a} → {b} takes the margin from {before} to {after}"
         if self.verdict == "unknown":
             text += f"; {self.proven} of {self.steps} steps proven"
@@ -67,7 +72,7 @@ def is_monotone(
     feature: Any,
     direction: str = "increasing",
     *,
-    output: int | None = None,
+    output: Any = None,
     budget: int = 200_000,
 ) -> Monotonicity:
     """See `DecisionMachine.is_monotone`."""
@@ -83,7 +88,7 @@ def is_monotone(
     f = feature_number(machine, feature)
     which = _output(machine, output)
     if f not in cells.tests:
-        return Monotonicity("proven", f, direction, which, 0, 0, in_each_tree=True)
+        return Monotonicity(machine, "proven", f, direction, which, 0, 0, in_each_tree=True)
     if is_categorical(cells, f):
         raise InputError(
             DOING,
@@ -93,15 +98,33 @@ def is_monotone(
     return _Check(cells, f, direction, which, int(budget)).run()
 
 
-def _output(machine: DecisionMachine, output: int | None) -> int:
-    k = machine.n_outputs
+def _labels(machine: DecisionMachine) -> list[Any]:
+    """The label of each output, where outputs are the classes of one target."""
+    classes = machine.output.classes
+    is_each = classes is not None and len(classes) == 1 and len(classes[0]) == machine.n_outputs
+    return classes[0].tolist() if classes is not None and is_each else []
+
+
+def _of_output(machine: DecisionMachine, output: int) -> str:
+    """Which margin is meant, where there are several."""
+    if machine.n_outputs == 1:
+        return ""
+    labels = _labels(machine)
+    return f", margin of {labels[output]}" if labels else f", margin {output}"
+
+
+def _output(machine: DecisionMachine, output: Any) -> int:
+    k, labels = machine.n_outputs, _labels(machine)
     if output is None and k == 1:
         return 0
+    if isinstance(output, str) and output in labels:
+        return labels.index(output)
     if not isinstance(output, (int, np.integer)) or not 0 <= output < k:
         raise InputError(
             DOING,
             f"output={output!r} for a machine with {k} outputs",
-            f"name the output: a number from 0 to {k - 1}",
+            f"name the output: a number from 0 to {k - 1}"
+            + (f", or a label: {', '.join(map(repr, labels[:12]))}" if labels else ""),
         )
     return int(output)
 
@@ -176,6 +199,7 @@ class _Check:
     def _answer(self, verdict, proven, X, in_each_tree=False) -> Monotonicity:
         found = None if X is None else margins(self.machine, X)[:, self.output]
         return Monotonicity(
+            self.machine,
             verdict,
             self.f,
             self.direction,

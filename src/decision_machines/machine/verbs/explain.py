@@ -33,7 +33,11 @@ class ExplainVerbs:
     """Explaining a machine: rules, boxes, counterfactuals, bounds, neighbours, polynomials."""
 
     def rules(
-        self: DecisionMachine, X: Any = None, *, trees: int | Iterable[int] | None = None
+        self: DecisionMachine,
+        X: Any = None,
+        *,
+        trees: int | Iterable[int] | None = None,
+        integers: Any = (),
     ) -> DecisionRules:
         """Decision paths as rules that people read: tests merged to intervals and sets.
 
@@ -43,12 +47,17 @@ class ExplainVerbs:
             Rows: then the path of each row through the trees. By default every leaf's path.
         trees
             A tree's number, or several; all by default.
+        integers
+            Features that are known to be whole numbers, by name or number: bounds on them are
+            whole too.
 
         Returns
         -------
         DecisionRules
             A sequence of rules, each with its `conditions`, `value` and `text`, made as they are
-            looked at. Printed by `print` and by rich.
+            looked at. Printed by `print` and by rich. What is printed is true of every value
+            that the columns' dtype can hold, in as few digits as that takes: XGBoost's x < 30 is
+            printed so, though it is stored as x ≤ 29.999998.
 
         Examples
         --------
@@ -59,7 +68,7 @@ class ExplainVerbs:
         """
         from ...explain.paths.rules import rules
 
-        return rules(self, X, trees=trees)
+        return rules(self, X, trees=trees, integers=integers)
 
     def boxes(self: DecisionMachine, trees: int | Iterable[int] | None = None) -> Boxes:
         """The box of every leaf: for each column that its path tests, lower < z ≤ upper, or NaN.
@@ -232,9 +241,9 @@ class ExplainVerbs:
         --------
         >>> import decision_machines as dm
         >>> dm.figure_one().is_monotone("x[3]")
-        Monotonicity(proven: increasing in feature 2)
+        Monotonicity(proven: increasing in x[3])
         >>> dm.figure_one().is_monotone("x[3]", "decreasing")
-        Monotonicity(refuted: decreasing in feature 2; 3 → 6 takes the margin from 5 to 6)
+        Monotonicity(refuted: decreasing in x[3]; 3 → 6 takes the margin from 5 to 6)
         """
         from ...explain.space.monotone import is_monotone
 

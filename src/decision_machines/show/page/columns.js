@@ -44,10 +44,15 @@ function memberValue(sets, which, value) {
   return answer === 0 ? NaN : answer > 0 ? 1 : 0;
 }
 
-function memberAnswer(sets, which, value) {
+/** The category that a number stands for; null where it is none. */
+export function categoryOf(sets, value) {
   const isCategory = (value > sets.lowest || value === 0) && value < 2 ** 31;
-  if (!isCategory || (sets.whole && value !== Math.trunc(value))) return sets.outside[which];
-  const category = Math.trunc(value);
+  return isCategory && !(sets.whole && value !== Math.trunc(value)) ? Math.trunc(value) : null;
+}
+
+function memberAnswer(sets, which, value) {
+  const category = categoryOf(sets, value);
+  if (category === null) return sets.outside[which];
   let [low, high] = [sets.start[which], sets.start[which + 1]];
   const end = high;
   while (low < high) {

@@ -3,29 +3,100 @@
 /** Rounding to the dtype: to float32, or not at all. */
 export const rounding = (single) => (single ? Math.fround : (value) => value);
 
+/** Rounded to so many digits, as mantissa and exponent. */
+const ofDigits = (value, n) => value.toExponential(n - 1);
+
+/** The whole number and the power of ten of such a text; seventeen digits are more than a float64 holds. */
+function textParts(text) {
+  const [mantissa, exponent] = text.split("e");
+  const [whole, fraction = ""] = mantissa.split(".");
+  return [BigInt(whole + fraction), Number(exponent) - fraction.length];
+}
+
+/** As people write it: 30, 0.25, 1e-35. */
+function plainNumber(text) {
+  const [mantissa, power] = textParts(text);
+  if (mantissa === 0n) return "0";
+  const sign = mantissa < 0n ? "-" : "";
+  const figures = String(mantissa).replace("-", "");
+  const digits = figures.replace(/0+$/, "");
+  const rest = power + figures.length - digits.length;
+  const exponent = rest + digits.length - 1;
+  if (exponent <= -5 || exponent >= 16) {
+    return `${sign}${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ""}e${exponent}`;
+  }
+  if (rest >= 0) return sign + digits + "0".repeat(rest);
+  if (exponent < 0) return `${sign}0.${"0".repeat(-exponent - 1)}${digits}`;
+  return `${sign}${digits.slice(0, exponent + 1)}.${digits.slice(exponent + 1)}`;
+}
+
+const infinite = (value) => (value > 0 ? "inf" : "-inf");
+
 /** All digits of a number: the fewest that read back as the same float32 or float64. */
 export function full(value, single) {
   if (Number.isNaN(value)) return "NaN";
-  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
-  if (Object.is(value, -0)) return "−0";
-  let text = String(value);
-  if (single) {
-    for (let digits = 1; digits <= 9; digits += 1) {
-      const tried = Number(value.toPrecision(digits));
-      if (Math.fround(tried) === Math.fround(value)) {
-        text = String(tried);
-        break;
-      }
-    }
+  if (!Number.isFinite(value)) return infinite(value);
+  if (Object.is(value, -0)) return "-0";
+  const round = rounding(single);
+  for (let n = 1; n <= 17; n += 1) {
+    const text = ofDigits(value, n);
+    if (round(Number(text)) === value) return plainNumber(text);
   }
-  return text.replace("-", "−");
+  return full(value, false); // a number that is no float32 has all its digits
 }
 
-/** Four digits, whole numbers whole: for cells that are small. */
+/**
+ * The shortest number that splits a dtype's values where x ≤ t does.
+ *
+ * {number, isLeft}: where isLeft the number itself goes left ("≤" and ">"), else right ("<", "≥").
+ * As `boundary` in machine/digits.py; the tests hold both to the same texts.
+ */
+export function boundary(t, single) {
+  if (!Number.isFinite(t)) return { number: infinite(t), isLeft: true };
+  const high = nextUp(t, single);
+  if (high === Infinity) return { number: "inf", isLeft: false };
+  for (let n = 1; n <= 17; n += 1) {
+    let text = ofDigits(t, n);
+    const above = ofDigits(high, n);
+    const exact = [];
+    if (Number(text) === t) exact.push({ number: plainNumber(text), isLeft: true });
+    if (Number(above) === high) exact.push({ number: plainNumber(above), isLeft: false });
+    if (exact.length) return exact.reduce((a, b) => (b.number.length < a.number.length ? b : a));
+    if (single) {
+      if (Number(text) < t) {
+        const [mantissa, power] = textParts(text);
+        text = `${mantissa + 1n}e${power}`;
+      }
+      const found = Number(text);
+      // Between two float32 numbers either sign is true; the one that is true of the text as a
+      // float32 as well.
+      if (t < found && found < high) return { number: plainNumber(text), isLeft: Math.fround(found) === t };
+    }
+  }
+  throw new Error("seventeen digits tell all float64 numbers apart");
+}
+
+/** Four digits (all of a whole number below a million), and whether that is all there is. */
+export function fewDigits(value) {
+  if (!Number.isFinite(value)) return [full(value, false), true];
+  if (value === Math.trunc(value) && Math.abs(value) < 1e6) return [String(value || 0), true];
+  const text = ofDigits(value, 4);
+  return [plainNumber(text), Number(text) === value];
+}
+
+/** Four digits, marked with ≈ where there are more: for cells that are small. */
 export function short(value) {
-  if (!Number.isFinite(value)) return full(value, false);
-  if (value === Math.trunc(value) && Math.abs(value) < 1e6) return String(value || 0).replace("-", "−");
-  return String(Number(value.toPrecision(4))).replace("e+", "e").replaceAll("-", "−");
+  const [text, isExact] = fewDigits(value);
+  return isExact ? text : `≈${text}`;
+}
+
+/** A share in whole percent, marked where it is rounded; never 0 or 100 unless it is. */
+export function wholePercent(share) {
+  const value = 100 * share;
+  const nearest = Math.round(value);
+  if (nearest === 100 && value < 100) return ">99%";
+  if (nearest === 0 && value > 0) return "<1%";
+  return `${nearest === value ? "" : "≈"}${nearest}%`;
 }
 
 /** A share as a percentage that never rounds to 0 or 100 unless it is. */

@@ -6,7 +6,8 @@
 // crosses it.
 
 import { short } from "./numbers.js";
-import { conditionParts, leafName, plural, sideName, testSentence } from "./words.js";
+import { conditionParts } from "./conditions.js";
+import { leafName, plural, sideName, testSentence } from "./words.js";
 import { cut, setAttribute, svg, textWidth, widthFor, wrap } from "./svg.js";
 
 const LINE = 13;

@@ -1,11 +1,11 @@
 // Tests, leaves and cells in words.
 
-import { full, percent, short } from "./numbers.js";
+import { full, percent, short, wholePercent } from "./numbers.js";
 import { Rule, pathTo } from "./machine.js";
+import { condition } from "./conditions.js";
 import { outputName } from "./decisions.js";
 
-const MOST_LABELS = 6;
-const MOST_TERMS = 4;
+const LEAF_VALUES = 4;
 
 export const plural = (n, word, words = `${word}s`) => `${n.toLocaleString("en").replaceAll(",", " ")} ${n === 1 ? word : words}`;
 
@@ -27,49 +27,14 @@ export function valueName(machine, feature, value) {
   return labels[Math.trunc(value)] ?? "another label";
 }
 
-/** The condition under which a test answers as given: ["petal width", "≤ 0.8"]. */
-export function conditionParts(machine, test, answer = -1, write = short) {
-  const bound = `${answer > 0 ? ">" : "≤"} ${write(machine.t[test])}`;
-  if (!machine.selection) return [weighted(machine, test), bound];
-  const column = machine.selection[test];
-  if (machine.columns.rule[column] === Rule.MEMBER) return membership(machine, column, answer);
-  return [columnName(machine, column), bound];
-}
-
-export const condition = (machine, test, answer = -1, write = short) =>
-  conditionParts(machine, test, answer, write).join(" ");
-
-function membership(machine, column, answer) {
-  const { start, members, answer: answers, outside } = machine.sets;
-  const which = machine.columns.setOf[column];
-  const feature = machine.columns.feature[column];
-  const isOutside = outside[which] === answer;
-  const named = [];
-  for (let i = start[which]; i < start[which + 1]; i += 1) {
-    if ((answers[i] === answer) !== isOutside) named.push(valueName(machine, feature, members[i]));
-  }
-  const more = named.length > MOST_LABELS ? `, … ${named.length} in all` : "";
-  const set = `{${named.slice(0, MOST_LABELS).join(", ")}${more}}`;
-  return [machine.names[feature], `${isOutside ? "not in" : "in"} ${set}`];
-}
-
-function weighted(machine, test) {
-  const { start, column, weight } = machine.S;
-  const terms = [];
-  for (let i = start[test]; i < start[test + 1]; i += 1) terms.push([weight[i], column[i]]);
-  terms.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
-  const shown = terms.slice(0, MOST_TERMS).map(([w, c]) => `${short(w)}·${columnName(machine, c)}`);
-  const more = terms.length > MOST_TERMS ? ` + … ${terms.length} terms` : "";
-  return (shown.join(" + ") || "0").replaceAll("+ −", "− ") + more;
-}
-
-const digits = (machine) => (value) => full(value, machine.single);
+/** The number as the machine's dtype has it. */
+const digitsOf = (machine, value) => full(value, machine.single);
 
 /** What one test did with the present x. */
 export function testSentence(machine, scene, test) {
   const { shape, q, h } = scene;
   const at = shape.test + test;
-  const asked = condition(machine, at, -1, digits(machine));
+  const asked = condition(machine, at);
   const goes = `answers ${sign(h[test])}, ${sideName(h[test])}`;
   if (Number.isNaN(q[test])) return `Test ${test}: ${asked}? What it reads is missing; then it ${goes}.`;
   const read = machine.selection && machine.columns.rule[machine.selection[at]] === Rule.MEMBER
@@ -84,9 +49,9 @@ export function leafName(machine, scene, leaf) {
   if (scene.holdsShares) {
     const best = values.reduce((top, v, i) => (v > values[top] ? i : top), 0);
     const total = values.reduce((a, b) => a + b, 0);
-    return `${machine.output.classes[0][best]} ${Math.round((100 * values[best]) / total)} %`;
+    return `${machine.output.classes[0][best]} (${wholePercent(values[best] / total)})`;
   }
-  if (values.length > 3) return `${short(values[0])}, … ${values.length} values`;
+  if (values.length > LEAF_VALUES) return `${short(values[0])}, … ${values.length} values`;
   return Array.from(values, short).join(", ");
 }
 
@@ -99,12 +64,12 @@ export function cellSentence(machine, scene, cell) {
       const name = columnName(machine, cell.column);
       if (cell.value === 0) return `S = 0: test ${test} does not read ${name}.`;
       if (machine.selection) return `S = 1: test ${test} reads ${name}.`;
-      return `S = ${digits(machine)(cell.value)}: the weight of ${name} in test ${test}.`;
+      return `S = ${digitsOf(machine, cell.value)}: the weight of ${name} in test ${test}.`;
     }
     case "t":
-      return `t = ${digits(machine)(machine.t[shape.test + test])}: test ${test} answers −1 (left) where ${condition(machine, shape.test + test, -1, digits(machine))}, else +1 (right); where it reads NaN, ${sign(machine.missing[shape.test + test])}.`;
+      return `t = ${digitsOf(machine, machine.t[shape.test + test])}: test ${test} answers −1 (left) where ${condition(machine, shape.test + test)}, else +1 (right); where it reads NaN, ${sign(machine.missing[shape.test + test])}.`;
     case "q":
-      return `S z = ${digits(machine)(scene.q[test])}: what test ${test} reads in the present x.`;
+      return `S z = ${digitsOf(machine, scene.q[test])}: what test ${test} reads in the present x.`;
     case "h":
       return `h = ${sign(h[test])}. ${testSentence(machine, scene, test)}`;
     case "B": {

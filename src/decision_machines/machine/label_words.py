@@ -1,0 +1,73 @@
+"""What categories are called."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .columns import Columns
+
+FEW_LABELS = 6
+"""Labels of a set that are named where there is little room."""
+_QUOTED = re.compile(r'^\s|\s$|[,{}"\\\n\r\t]|^$')
+"""Labels that would not be told apart from what stands around them."""
+
+
+def labels_of(columns: Columns, feature: int) -> tuple[Any, ...] | None:
+    """The labels of a feature's categories, by code; None where the model does not keep them.
+
+    An integer stands for a label whose text the model does not keep, where it matches labels by
+    their hash.
+    """
+    if feature in columns.categories:
+        return columns.categories[feature]
+    if columns.table_categories is None:
+        return None
+    # Labels by the order of categorical columns: theirs, if all of them are looked up somewhere.
+    looked_up = columns.member_features
+    if feature not in looked_up or len(looked_up) != len(columns.table_categories):
+        return None
+    return columns.table_categories[looked_up.index(feature)]
+
+
+def label(columns: Columns, feature: int, code: int) -> Any:
+    """What a category is called, where the model keeps its label; else its code."""
+    labels = labels_of(columns, feature)
+    return code if labels is None or not 0 <= code < len(labels) else labels[code]
+
+
+def label_text(columns: Columns, feature: int, code: int) -> str:
+    """A category in words: its label, "#" and its hash where that alone is kept, or its code.
+
+    Labels with commas, braces or spaces at an end stand in quotes.
+
+    Examples
+    --------
+    >>> from decision_machines import Columns
+    >>> colours = Columns(1, categories={0: ("red", "dark, blue")})
+    >>> [label_text(colours, 0, code) for code in (0, 1, 7)]
+    ['red', '"dark, blue"', '7']
+    """
+    labels = labels_of(columns, feature)
+    is_known = labels is not None and 0 <= code < len(labels)
+    text = plain_label(columns, labels[code]) if labels is not None and is_known else str(code)
+    return json.dumps(text, ensure_ascii=False) if _QUOTED.search(text) else text
+
+
+def plain_label(columns: Columns, found: Any) -> str:
+    """A label without quotes; "#" and its hash where the model keeps that alone."""
+    is_hash = bool(columns.label_hash) and not isinstance(found, str)
+    return f"#{found}" if is_hash else str(found)
+
+
+def set_text(
+    columns: Columns, feature: int, codes: Sequence[int], *, most: int | None = None
+) -> str:
+    """A set of categories, "{red, blue}"; of more than `most` only the first are named."""
+    shown = [label_text(columns, feature, code) for code in codes[:most]]
+    more = f", … {len(codes)} in all" if len(shown) < len(codes) else ""
+    return f"{{{', '.join(shown)}{more}}}"

@@ -1,0 +1,38 @@
+"""What the explorer page writes, by running its modules with node."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import decision_machines.show
+
+PAGE = Path(decision_machines.show.__file__).parent / "page"
+
+
+def run_module(code, data):
+    """What an ES module prints as JSON; `page("words")` imports a module of the page."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed, so JavaScript cannot be run")
+    head = f"""
+    const page = (name) => import({json.dumps(PAGE.as_uri())} + "/" + name + ".js");
+    const data = JSON.parse(await new Promise((done) => {{
+      let text = "";
+      process.stdin.setEncoding("utf8").on("data", (part) => (text += part));
+      process.stdin.on("end", () => done(text));
+    }}));
+    """
+    done = subprocess.run(
+        [node, "--input-type=module", "--eval", head + code],
+        input=json.dumps(data),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
