@@ -9,6 +9,7 @@ import pytest
 from all_inputs import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import colour_test
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -165,23 +166,7 @@ def test_a_number_becomes_missing_only_where_that_has_a_distance():
 
 
 def test_a_changed_category_is_called_by_its_label():
-    columns = dm.Columns(
-        1,
-        rule=np.array([dm.Rule.MEMBER]),
-        names=("colour",),
-        sets=dm.CategorySets([0, 2], [0, 2], [-1, -1], [1]),
-        categories={0: ("red", "green", "blue")},
-    )
-    machine = dm.DecisionMachine(
-        columns,
-        np.array([0]),
-        np.array([0.5]),
-        np.array([1]),
-        np.array([[~0, ~1]]),
-        np.array([[1.0], [2.0]]),
-        dm.Trees(np.array([0, 1])),
-        dm.Output(np.zeros(1)),
-    )
+    machine = colour_test()
     found = machine.counterfactual([2.0])
     assert "colour: blue → green" in str(found)
     assert found.distance == 1

@@ -7,6 +7,7 @@ import pytest
 from all_inputs import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import colour_test
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor
 from strategies import machines
@@ -110,18 +111,6 @@ def test_rubbish_is_refused_in_words(wrong):
 
 
 def test_categories_have_no_order():
-    columns = dm.Columns(
-        1, rule=np.array([dm.Rule.MEMBER]), sets=dm.CategorySets([0, 1], [0], [-1], [1])
-    )
-    machine = dm.DecisionMachine(
-        columns,
-        np.array([0]),
-        np.array([0.5]),
-        np.array([1]),
-        np.array([[~0, ~1]]),
-        np.array([[1.0], [2.0]]),
-        dm.Trees(np.array([0, 1])),
-        dm.Output(np.zeros(1)),
-    )
+    machine = colour_test()
     with pytest.raises(dm.InputError, match="categories have no order"):
         machine.is_monotone(0)

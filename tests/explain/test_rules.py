@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from one_test import colour_test
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 from strategies import machines, probe_rows
@@ -83,23 +84,7 @@ def test_names_and_classes_are_in_the_words():
 
 
 def test_labels_of_categories_are_in_the_words():
-    columns = dm.Columns(
-        1,
-        rule=np.array([dm.Rule.MEMBER]),
-        names=("colour",),
-        sets=dm.CategorySets([0, 2], [0, 2], [-1, -1], [1]),
-        categories={0: ("red", "green", "blue")},
-    )
-    machine = dm.DecisionMachine(
-        columns,
-        np.array([0]),
-        np.array([0.5]),
-        np.array([1]),
-        np.array([[~0, ~1]]),
-        np.array([[1.0], [2.0]]),
-        dm.Trees(np.array([0, 1])),
-        dm.Output(np.zeros(1)),
-    )
+    machine = colour_test()
     assert [r.text for r in machine.rules()] == [
         "if colour in {red, blue} then 1",
         "if colour not in {red, blue} or missing then 2",

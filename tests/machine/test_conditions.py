@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library_models import LIBRARIES, models
+from one_test import one_test
 from page_texts import run_module
 from read_conditions import conditions_of, holds
 from strategies import column_value, goes_left, machines, probe_rows
@@ -180,19 +181,6 @@ def test_what_is_rounded_is_marked():
 
 
 # -- words ----------------------------------------------------------------------------------------
-
-
-def one_test(t, *, missing=1, rule=dm.Rule.VALUE, dtype=np.float64, **columns):
-    return dm.DecisionMachine(
-        dm.Columns(1, dtype, rule=np.array([rule]), names=("d",), **columns),
-        np.array([0]),
-        np.array([t]),
-        np.array([missing]),
-        np.array([[~0, ~1]]),
-        np.array([[1.0], [2.0]]),
-        dm.Trees(np.array([0, 1])),
-        dm.Output(np.zeros(1)),
-    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..explain.given import features_of, leaves_of
 from ..machine.words import words_of_leaf
 from .display import Display, one_tree
 
@@ -50,12 +51,12 @@ class AttentionDisplay(Display):
         tree: int | None = None,
     ) -> None:
         one = self.machine = one_tree(machine, tree, "drawing attention")
-        x = one.features(X)
+        x = features_of(one, X)
         if not 0 < len(x) <= MOST_ROWS:
             raise InputError(
                 "drawing attention", f"{len(x)} rows", f"give from 1 to {MOST_ROWS} of them"
             )
-        exits = one.apply(x)[:, 0]
+        exits = leaves_of(one, X)[:, 0]
         self.rows = np.argsort(exits, kind="stable")
         self.tau, self.form = tau, form
         if tau is None:

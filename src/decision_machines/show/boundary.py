@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..explain.change.goals import coded
+from ..machine.feature_names import feature_number
+from ..run.inputs.given_rows import given_row
 from .display import CLASSES, Display
 
 if TYPE_CHECKING:
@@ -59,7 +62,7 @@ class BoundaryDisplay(Display):
             raise InputError(DOING, f"resolution = {resolution}", "use 2 points or more")
         self.machine = machine
         self.X = machine.features(X, dtype=np.float64)
-        self.features = [_feature(machine, f) for f in features]
+        self.features = [feature_number(machine.columns, f) for f in features]
         if len(set(self.features)) != 2:
             raise InputError(DOING, f"features {list(features)}", "choose two different ones")
         self.y = None if y is None else np.asarray(y)
@@ -73,10 +76,10 @@ class BoundaryDisplay(Display):
         self.xx0, self.xx1 = np.meshgrid(*points)
         with np.errstate(all="ignore"):
             middle = np.nanmedian(self.X, axis=0)
-        held = middle if at is None else machine.features([at], dtype=np.float64)[0]
+        held = middle if at is None else given_row(at, machine.columns, DOING)
         grid = np.tile(held, (self.xx0.size, 1))
         grid[:, self.features] = np.column_stack([self.xx0.ravel(), self.xx1.ravel()])
-        answer = np.asarray(machine.predict(grid))
+        answer = np.asarray(coded(machine).predict(grid))
         if answer.ndim > 1:
             raise InputError(DOING, f"{answer.shape[1]} outputs", "draw a model of one output")
         self.response = self._codes(answer).reshape(self.xx0.shape)
@@ -128,18 +131,5 @@ class BoundaryDisplay(Display):
                 )
             if codes is not None:
                 ax.legend(title="class", framealpha=0.9)
-        names = self.machine.columns.names
-        labels = [f"x[{f}]" if names is None else names[f] for f in self.features]
+        labels = [self.machine.columns.feature_name(f) for f in self.features]
         ax.set(xlabel=labels[0], ylabel=labels[1], title="Answers over two features")
-
-
-def _feature(machine: DecisionMachine, feature: int | str) -> int:
-    names = machine.columns.names or ()
-    if isinstance(feature, str) and feature in names:
-        return names.index(feature)
-    if isinstance(feature, int | np.integer) and 0 <= feature < machine.n_features:
-        return int(feature)
-    known = f"names {', '.join(map(repr, names[:8]))} or " if names else ""
-    raise InputError(
-        DOING, f"feature {feature!r}", f"use {known}numbers 0 to {machine.n_features - 1}"
-    )

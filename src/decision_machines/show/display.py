@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
 from ..errors import InputError, MissingLibraryError
 
 LEFT, RIGHT = "#3b6fb6", "#d9822b"
@@ -64,11 +62,3 @@ def one_tree(machine: Any, tree: int | None, doing: str) -> Any:
             doing, f"a machine of {machine.n_trees} trees", "choose one of them: tree=0"
         )
     return machine.tree(tree or 0)
-
-
-def one_row(machine: Any, x: Any, doing: str) -> np.ndarray:
-    """(1, n_features) features of one row."""
-    x = machine.features([x] if np.ndim(x) == 1 else x)
-    if len(x) != 1:
-        raise InputError(doing, f"{len(x)} rows", "give one row: x=X[0]")
-    return x

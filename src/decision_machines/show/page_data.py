@@ -14,6 +14,7 @@ from ..machine import Rule
 from ..machine.label_words import labels_of, plain_label
 from ..machine.schema import number_to_json
 from ..machine.trees import ranges
+from ..run.inputs.told import told_by
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -188,31 +189,10 @@ def feature_labels(machine: DecisionMachine, X: Any = None) -> dict[int, tuple] 
     known where tests ask for as many features by category as there are lists of labels, or where
     X is a table.
     """
-    columns = machine.columns
+    columns = machine.columns if X is None else told_by(X, machine.columns).columns
     known = {f: labels_of(columns, f) for f in {*columns.categories, *columns.member_features}}
     found = {f: labels for f, labels in known.items() if labels is not None}
-    if found or columns.table_categories is None:
-        return found
-    asked = _labelled_columns(X, columns.names)
-    if len(asked) != len(columns.table_categories):
-        return None
-    return dict(zip(asked, columns.table_categories, strict=True))
-
-
-def _labelled_columns(X: Any, names: tuple[str, ...] | None) -> list[int]:
-    """The features whose columns in a table hold labels."""
-    import narwhals as nw
-
-    if X is None or isinstance(X, (np.ndarray, list)):
-        return []
-    try:
-        table = nw.from_native(X, eager_only=True)
-    except TypeError:
-        return []
-    kinds = (nw.Categorical, nw.Enum, nw.String)
-    found = {name.replace(" ", "_") for name, kind in table.schema.items() if kind in kinds}
-    known = names if names is not None else table.columns
-    return [i for i, name in enumerate(known) if name.replace(" ", "_") in found]
+    return None if columns.table_categories and not found else found
 
 
 def feature_spans(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..explain.given import leaves_of, with_labels_of
 from ..machine.words import holds_shares, words_of_leaf, words_of_test
-from .display import CLASSES, LEFT, QUIET, RIGHT, Display, one_row, one_tree
+from .display import CLASSES, LEFT, QUIET, RIGHT, Display, one_tree
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
@@ -52,8 +53,14 @@ class TreeDisplay(Display):
             )
         self.name = None if machine.n_trees == 1 else f"tree {tree or 0} of {machine.n_trees}"
         self.position = _positions(one)
-        self.path = None if x is None else _path(one, one_row(one, x, "drawing a tree"))
+        self.path = None if x is None else _path(one, x)
         self.counts = None if X is None else _counts(one, X)
+        self.whole: frozenset[int] = frozenset()
+        """Features known to be whole numbers, by the rows."""
+        for rows in (x, X):
+            if rows is not None:
+                self.machine, whole = with_labels_of(self.machine, rows)
+                self.whole |= whole
         self.size = (min(max(5.0, 1.45 * min(one.n_leaves, MOST_WORDS)), 26.0), 1.4 + one.depth)
 
     def _draw(self, ax: Any) -> None:
@@ -110,7 +117,7 @@ class TreeDisplay(Display):
         count = "" if self.counts is None else f"\n{self.counts[node]} rows"
         if node >= machine.n_tests:
             return words_of_leaf(machine, node - machine.n_tests, brief=True) + count
-        return "\n".join(textwrap.wrap(words_of_test(machine, node), 22)) + count
+        return "\n".join(textwrap.wrap(words_of_test(machine, node, whole=self.whole), 22)) + count
 
     def _colour(self, leaf: int) -> str:
         if holds_shares(self.machine):
@@ -138,13 +145,16 @@ def _parents_first(machine: DecisionMachine) -> list[int]:
     return order
 
 
-def _path(machine: DecisionMachine, x: np.ndarray) -> list[int]:
-    leaf = int(machine.apply(x)[0, 0])
+def _path(machine: DecisionMachine, x: Any) -> list[int]:
+    found = leaves_of(machine, x)
+    if len(found) != 1:
+        raise InputError("drawing a tree", f"{len(found)} rows", "give one row: x=X[0]")
+    leaf = int(found[0, 0])
     tests = np.flatnonzero(machine.B[[leaf]].toarray()[0])
     return [*tests.tolist(), machine.n_tests + leaf]
 
 
 def _counts(machine: DecisionMachine, X: Any) -> np.ndarray:
     """Rows that reach each node, tests first."""
-    at_leaf = np.bincount(machine.apply(X)[:, 0], minlength=machine.n_leaves)
+    at_leaf = np.bincount(leaves_of(machine, X)[:, 0], minlength=machine.n_leaves)
     return np.concatenate([abs(machine.B).T @ at_leaf, at_leaf]).astype(int)

@@ -10,6 +10,8 @@ import numpy as np
 from ...errors import InputError
 from ...machine.digits import digits, rounded
 from ...machine.words import words_of_value
+from ...run.inputs.given_rows import given_row
+from ..given import with_labels_of
 from ..space.cells import Cells
 from .goals import goal, predicted
 from .moves import moves
@@ -97,8 +99,9 @@ def counterfactual(
         raise InputError(DOING, f"metric={metric!r}", "use 'linf' or 'count'")
     if not isinstance(budget, (int, np.integer)) or budget < 1:
         raise InputError(DOING, f"budget={budget!r}", "give a whole number of boxes from 1 on")
+    machine, _ = with_labels_of(machine, x)
     cells = Cells(machine, DOING)
-    row = one_row(machine, x)
+    row = given_row(x, machine.columns, DOING)
     found = goal(machine, row, target)
     ways = moves(
         cells,
@@ -150,17 +153,6 @@ def counterfactual(
         best.exact,
         best.boxes,
     )
-
-
-def one_row(machine: DecisionMachine, x: Any) -> Float[np.ndarray, "n"]:
-    """One input as numbers, given as a vector, as one row, or as a table of one row."""
-    X = np.asarray(x)[None] if np.ndim(x) == 1 and not hasattr(x, "columns") else x
-    rows = machine.features(X)
-    if len(rows) != 1:
-        raise InputError(
-            "explaining one input", f"{len(rows)} rows", "give one row: a vector, or X[i : i + 1]"
-        )
-    return rows[0].astype(np.float64)
 
 
 def _exactly(distance: float) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import InputError
 from ...machine import Rule
+from ...machine.feature_names import feature_number, feature_numbers
 from ...machine.label_words import labels_of
+from ...run.inputs.given_rows import named_values, with_labels_for
+from ..given import Limits, limits_of, numbers_for_features
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-    from ...machine import DecisionMachine
+    from ...machine import Columns
     from ..space.cells import Cells
 
 DOING = "searching for a counterfactual"
@@ -45,20 +47,20 @@ def moves(
     x: Float[np.ndarray, "n"],
     *,
     fixed: Any = (),
-    ranges: Mapping[Any, tuple[float, float]] | None = None,
+    ranges: Any = None,
     integers: Any = (),
     scale: Any = None,
     missing_distance: float = np.inf,
 ) -> Moves:
     """The moves from x that a search may make; see `DecisionMachine.counterfactual`."""
-    machine = cells.machine
-    n = machine.n_features
+    columns = cells.machine.columns
+    n = columns.n_features
     is_fixed = np.zeros(n, bool)
-    is_fixed[feature_numbers(machine, fixed, "fixed")] = True
+    is_fixed[feature_numbers(columns, fixed, "fixed")] = True
     is_whole = np.zeros(n, bool)
-    is_whole[feature_numbers(machine, integers, "integers")] = True
-    limits = _ranges(machine, ranges)
-    weight = _scale(machine, scale)
+    is_whole[feature_numbers(columns, integers, "integers")] = True
+    limits = _limits(columns, ranges)
+    weight = _weights(columns, scale)
     if not missing_distance > 0:
         raise InputError(
             DOING,
@@ -75,9 +77,9 @@ def moves(
                 cells,
                 feature,
                 x[feature],
-                limits.get(feature, (-np.inf, np.inf)),
+                limits.get(feature, Limits()),
                 bool(is_whole[feature]),
-                weight[feature],
+                float(weight[feature]),
                 missing_distance,
             )
         value[own[feature]], distance[own[feature]] = x[feature], 0.0
@@ -89,13 +91,25 @@ def is_categorical(cells: Cells, feature: int) -> bool:
     return bool(np.all(cells.rule[cells.tests[feature]] == Rule.MEMBER))
 
 
-def _cell_moves(cells, feature, x, limits, is_whole, weight, missing_distance):
+def _cell_moves(
+    cells: Cells,
+    feature: int,
+    x: float,
+    limits: Limits,
+    is_whole: bool,
+    weight: float,
+    missing_distance: float,
+) -> tuple[Float[np.ndarray, "c"], Float[np.ndarray, "c"]]:
+    """The nearest value in each cell of a feature, and its distance; the last cell is NaN."""
     low, high = cells.low(feature).astype(float), cells.ends[feature].astype(float)
     categorical = is_categorical(cells, feature)
     labels = labels_of(cells.machine.columns, feature)
     if categorical and labels is not None:
-        limits = (max(limits[0], 0), min(limits[1], len(labels) - 1))
-    low, high = np.maximum(low, limits[0]), np.minimum(high, limits[1])
+        # Of labels known by their hashes, -1 is all that no test asks for.
+        first = -1 if cells.machine.columns.label_hash else 0
+        low_code, high_code = max(limits.low, first), min(limits.high, len(labels) - 1)
+        limits = replace(limits, low=low_code, high=high_code)
+    low, high = np.maximum(low, limits.low), np.minimum(high, limits.high)
     # A range may be given in values that the columns' dtype does not have.
     low, high = _inside(low, cells.dtype, up=True), _inside(high, cells.dtype, up=False)
     if is_whole or categorical:
@@ -103,7 +117,9 @@ def _cell_moves(cells, feature, x, limits, is_whole, weight, missing_distance):
             low, high = np.ceil(low), np.floor(high)
     start = 0.0 if np.isnan(x) else x
     nearest = np.where(low <= high, np.clip(start, low, high), np.nan)
-    nearest = _not_missing(cells, nearest, low, high)
+    if limits.codes is not None:
+        nearest = _nearest_codes(cells, feature, limits.codes, start)
+    nearest = _not_missing(cells, nearest)
     ok = ~np.isnan(nearest) & np.isfinite(nearest)
     if np.isnan(x):
         distance = np.where(ok, missing_distance, np.inf)
@@ -127,7 +143,17 @@ def _inside(values: np.ndarray, dtype: np.dtype, *, up: bool) -> np.ndarray:
         return np.where(wrong, np.nextafter(cast, end), cast).astype(float)
 
 
-def _not_missing(cells: Cells, nearest, low, high):
+def _nearest_codes(
+    cells: Cells, feature: int, codes: tuple[int, ...], start: float
+) -> Float[np.ndarray, "c"]:
+    """The code nearest to a number in each cell of numbers; NaN in cells that hold none of them."""
+    nearest = np.full(len(cells.ends[feature]), np.nan)
+    for code in sorted(codes, key=lambda code: -abs(code - start)):  # the nearest one last
+        nearest[int(cells.cell(feature, code))] = code
+    return nearest
+
+
+def _not_missing(cells: Cells, nearest: Float[np.ndarray, "c"]) -> Float[np.ndarray, "c"]:
     """No value that the machine reads as missing; its cell holds nothing else."""
     value = cells.machine.columns.missing_value
     if np.isnan(value):
@@ -135,75 +161,28 @@ def _not_missing(cells: Cells, nearest, low, high):
     return np.where(nearest == float(cells.dtype.type(value)), np.nan, nearest)
 
 
-def feature_numbers(machine: DecisionMachine, given: Any, what: str) -> np.ndarray:
-    """Features named by name or number, as numbers."""
-    if isinstance(given, (str, int, np.integer)):
-        given = [given]
-    return np.array([feature_number(machine, one, what) for one in given], np.int64)
-
-
-def feature_number(machine: DecisionMachine, feature: Any, what: str = "feature") -> int:
-    """A feature named by name or number, as a number."""
-    names = machine.columns.names
-    n = machine.n_features
-    if isinstance(feature, str):
-        if names is not None and feature in names:
-            return names.index(feature)
-        known = "the machine knows no names" if names is None else f"names are {_some(names)}"
-        raise InputError(f"finding the {what}", f"{feature!r}; {known}", "use a name or a number")
-    is_number = isinstance(feature, (int, np.integer)) and not isinstance(feature, bool)
-    if not is_number or not -n <= feature < n:
+def _limits(columns: Columns, ranges: Any) -> dict[int, Limits]:
+    """feature → what it may change to."""
+    named = {} if ranges is None else named_values(ranges)
+    if named is None:
         raise InputError(
-            f"finding the {what}",
-            f"{feature!r}, of {n} features",
-            f"use a number from 0 to {n - 1}, or a name",
+            DOING, f"ranges={ranges!r}", "give a dictionary: feature → (low, high), or → labels"
         )
-    return int(feature) % n
+    given = {feature_number(columns, f, "feature of a range"): v for f, v in named.items()}
+    columns = with_labels_for(given, columns)
+    return {f: limits_of(columns, f, value, DOING) for f, value in given.items()}
 
 
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(repr(n) for n in names[:8]) + (" …" if len(names) > 8 else "")
-
-
-def _ranges(machine: DecisionMachine, ranges: Any) -> dict[int, tuple[float, float]]:
-    if ranges is None:
-        return {}
-    if not isinstance(ranges, Mapping):
-        raise InputError(DOING, f"ranges={ranges!r}", "give a dictionary: feature → (low, high)")
-    found = {}
-    for feature, limits in ranges.items():
-        try:
-            low, high = (float(v) for v in limits)
-        except (TypeError, ValueError):
-            low, high = 1.0, 0.0
-        if not low <= high:
-            raise InputError(
-                DOING, f"the range {limits!r} of feature {feature!r}", "give (low, high), low first"
-            )
-        found[feature_number(machine, feature, "feature of a range")] = (low, high)
-    return found
-
-
-def _scale(machine: DecisionMachine, scale: Any) -> np.ndarray:
+def _weights(columns: Columns, scale: Any) -> Float[np.ndarray, "n"]:
     """(n,) what a step of 1 counts in every feature."""
-    n = machine.n_features
-    found = np.ones(n)
     if scale is None:
-        return found
-    try:
-        if isinstance(scale, Mapping):
-            for feature, value in scale.items():
-                found[feature_number(machine, feature, "feature of a scale")] = float(value)
-        else:
-            found = np.broadcast_to(np.asarray(scale, float), (n,)).copy()
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        found = np.array([np.nan])
+        return np.ones(columns.n_features)
+    found = numbers_for_features(columns, scale, 1.0, DOING)
     if not np.all(np.isfinite(found) & (found > 0)):
+        wrong = int(np.argmin(np.isfinite(found) & (found > 0)))
         raise InputError(
             DOING,
-            f"scale={scale!r}",
-            f"give one positive number, {n} of them, or a dictionary: feature → number",
+            f"scale={scale!r}: {found[wrong]} for {columns.feature_name(wrong)}",
+            f"give one positive number, {len(found)} of them, or a dictionary: feature → number",
         )
     return 1.0 / found

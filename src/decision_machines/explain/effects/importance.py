@@ -11,6 +11,7 @@ from ...errors import InputError
 from ...machine.digits import rounded
 from ...progress import Progress, Verbosity
 from ..change.goals import coded
+from ..given import features_of
 from .delta import can_delta, trees_that_test
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def importance(
 ) -> Importance:
     """See `DecisionMachine.importance`."""
     n = machine.n_features
-    names = machine.columns.names or tuple(f"x[{f}]" for f in range(n))
+    names = tuple(machine.columns.feature_name(f) for f in range(n))
     splits, trees = _counts(machine)
     if X is None and y is None:
         return Importance(names, splits, trees, None, None)
@@ -87,7 +88,7 @@ def importance(
         )
     if not isinstance(n_repeats, (int, np.integer)) or n_repeats < 1:
         raise InputError(DOING, f"n_repeats={n_repeats!r}", "give a whole number from 1 on")
-    x, answers = machine.features(X), np.asarray(y)
+    x, answers = features_of(machine, X), np.atleast_1d(np.asarray(y))
     if len(answers) != len(x) or not len(x):
         raise InputError(
             DOING, f"{len(answers)} answers for {len(x)} rows", "give one for each row"

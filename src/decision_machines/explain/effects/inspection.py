@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...machine.feature_names import feature_number
 from ...machine.label_words import labels_of
+from ...machine.words import words_of_value
+from ...run.inputs.given_rows import with_labels_for
+from ...run.inputs.given_values import feature_value, label_code
 from ..change.goals import coded
-from ..change.moves import feature_number
+from ..given import features_of, with_labels_of
 from .delta import ROWS_AT_ONCE, Delta, can_delta
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from ...machine import DecisionMachine
+    from ...machine import Columns, DecisionMachine
 
 DOING = "computing partial dependence"
 
@@ -34,6 +38,8 @@ class PartialDependence:
     """(r, grid, ...) the mean over rows, for each of r answers."""
     individual: Float[np.ndarray, "r m ..."] | None
     """(r, m, grid, ...) every row's own, where it was asked for."""
+    labels: tuple[tuple[str, ...] | None, ...] = ()
+    """Of each feature that is known by labels, the labels of its grid."""
 
     def __repr__(self) -> str:
         shape = " × ".join(str(len(g)) for g in self.grid)
@@ -56,11 +62,13 @@ def partial_dependence(
     """See `DecisionMachine.partial_dependence`."""
     if output not in ("response", "margin"):
         raise InputError(DOING, f"output={output!r}", "use 'response' or 'margin'")
-    x = machine.features(X)
+    x = features_of(machine, X)
     if not len(x):
         raise InputError(DOING, "no rows", "give at least one row")
     chosen = _features(machine, features)
-    axes = _axes(machine, machine.features(X, dtype=np.float64), chosen, grid, n_grid, percentiles)
+    machine, _ = with_labels_of(machine, X)
+    wide = features_of(machine, X, np.float64)
+    axes = _axes(machine.columns, wide, chosen, grid, n_grid, percentiles)
     points = np.array(list(itertools.product(*axes)), np.float64).reshape(-1, len(chosen))
     weight = _weight(sample_weight, len(x))
     plain = output == "margin" or machine.output.link == "identity"
@@ -78,13 +86,19 @@ def partial_dependence(
                 parts.append(found)
         curves = np.concatenate(parts) if individual else None
     shape = tuple(len(axis) for axis in axes)
-    names = machine.columns.names
+    columns = machine.columns
     return PartialDependence(
         tuple(chosen),
-        tuple(f"x[{f}]" if names is None else names[f] for f in chosen),
+        tuple(columns.feature_name(f) for f in chosen),
         tuple(axes),
         mean.T.reshape(-1, *shape),
         None if curves is None else curves.transpose(2, 0, 1).reshape(-1, len(x), *shape),
+        tuple(
+            None
+            if labels_of(columns, f) is None
+            else tuple(words_of_value(columns, f, v) for v in axis.tolist())
+            for f, axis in zip(chosen, axes, strict=True)
+        ),
     )
 
 
@@ -133,24 +147,31 @@ def _redone(machine, x, chosen, points, n_threads) -> np.ndarray:
 
 def _features(machine: DecisionMachine, features: Any) -> list[int]:
     many = [features] if isinstance(features, (str, int, np.integer)) else list(features)
-    chosen = [feature_number(machine, f) for f in many]
+    chosen = [feature_number(machine.columns, f) for f in many]
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) != len(chosen):
         raise InputError(DOING, f"features={features!r}", "give one feature, or two different ones")
     return chosen
 
 
-def _axes(machine, x, chosen, grid, n_grid, percentiles) -> list[np.ndarray]:
+def _axes(
+    columns: Columns,
+    x: Float[np.ndarray, "m n"],
+    chosen: list[int],
+    grid: Any,
+    n_grid: int,
+    percentiles: tuple[float, float],
+) -> list[Float[np.ndarray, "g"]]:
     if grid is not None:
         many = [grid] if len(chosen) == 1 and np.ndim(grid[0]) == 0 else list(grid)
-        try:
-            axes = [np.asarray(axis, np.float64) for axis in many]
-        except (TypeError, ValueError):
-            axes = []
+        axes = []
+        if len(many) == len(chosen):
+            columns = with_labels_for(dict(zip(chosen, many, strict=True)), columns)
+            axes = [_given_axis(columns, f, axis) for f, axis in zip(chosen, many, strict=True)]
         if len(axes) != len(chosen) or any(a.ndim != 1 or not len(a) for a in axes):
             raise InputError(
                 DOING,
                 f"a grid of {type(grid).__name__} for {len(chosen)} feature(s)",
-                "give a list of numbers for each feature",
+                "give a list of numbers, or of labels, for each feature",
             )
         return axes
     if not isinstance(n_grid, (int, np.integer)) or n_grid < 2:
@@ -158,14 +179,34 @@ def _axes(machine, x, chosen, grid, n_grid, percentiles) -> list[np.ndarray]:
     low, high = percentiles
     if not 0 <= low < high <= 1:
         raise InputError(DOING, f"percentiles={percentiles!r}", "give 0 ≤ low < high ≤ 1")
-    return [_axis(machine, x[:, f], f, int(n_grid), (low, high)) for f in chosen]
+    return [_axis(columns, x[:, f], f, int(n_grid), (low, high)) for f in chosen]
 
 
-def _axis(machine, column, feature, n_grid, percentiles) -> np.ndarray:
+def _given_axis(columns: Columns, feature: int, axis: Any) -> Float[np.ndarray, "g"]:
+    """The values of a grid as given: numbers, or labels."""
+    try:
+        return np.asarray(axis, np.float64)
+    except (TypeError, ValueError):
+        return np.array([_grid_value(columns, feature, value) for value in axis], np.float64)
+
+
+def _grid_value(columns: Columns, feature: int, value: Any) -> float:
+    if isinstance(value, str) and labels_of(columns, feature) is not None:
+        return float(label_code(columns, feature, value))
+    return feature_value(columns, feature, value)
+
+
+def _axis(
+    columns: Columns,
+    column: Float[np.ndarray, "m"],
+    feature: int,
+    n_grid: int,
+    percentiles: tuple[float, float],
+) -> Float[np.ndarray, "g"]:
     """The distinct values where they are few, else equal steps between two quantiles."""
-    labels = labels_of(machine.columns, feature)
+    labels = labels_of(columns, feature)
     # A model that knows labels by their hashes knows those alone that its tests ask for.
-    if labels is not None and not machine.columns.label_hash:
+    if labels is not None and not columns.label_hash:
         return np.arange(len(labels), dtype=np.float64)
     values = np.unique(column[~np.isnan(column)]).astype(np.float64)
     if len(values) < n_grid:
@@ -176,7 +217,7 @@ def _axis(machine, column, feature, n_grid, percentiles) -> np.ndarray:
     if np.allclose(ends[0], ends[1]):
         raise InputError(
             DOING,
-            f"the quantiles {percentiles} of feature {feature} are both {ends[0]}",
+            f"the quantiles {percentiles} of {columns.feature_name(feature)} are both {ends[0]}",
             "give wider percentiles, or the grid itself",
         )
     return np.linspace(ends[0], ends[1], num=n_grid, endpoint=True).astype(np.float64)

@@ -20,6 +20,7 @@ from ...errors import InputError, UnsupportedModelError
 from ...machine.digits import rounded
 from ...run.engines.reference import test_results
 from ..change.goals import coded
+from ..given import features_of, leaves_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
 DOING = "comparing rows by a machine"
 
 
-def exit_leaves(machine: DecisionMachine, X: Any, n_threads: int | None = None) -> sp.csr_array:
+def leaf_indicators(machine: DecisionMachine, X: Any, n_threads: int | None = None) -> sp.csr_array:
     """(m, L) Z: 1 at the exit leaf of every row in every tree."""
-    leaf = machine.apply(X, n_threads=n_threads) + machine.trees.leaf_start[:-1]
+    leaf = leaves_of(machine, X, n_threads) + machine.trees.leaf_start[:-1]
     return _one_hot(leaf, machine.n_leaves)
 
 
 def codes(machine: DecisionMachine, X: Any, Y: Any) -> tuple[sp.csr_array, sp.csr_array]:
     """One-hot matrices of the codes h that rows have in every tree, all its tests counted."""
-    z = [machine.columns.read(machine.features(rows)) for rows in (X, Y)]
+    z = [machine.columns.read(features_of(machine, rows)) for rows in (X, Y)]
     both = np.asfortranarray(np.concatenate(z))
     found = np.zeros((len(both), machine.n_trees), np.int64)
     seen = 0
@@ -66,15 +67,15 @@ def proximity(
 ) -> sp.csr_array:
     """See `DecisionMachine.proximity`."""
     if by == "leaf":
-        a = exit_leaves(machine, X, n_threads)
-        b = a if Y is None else exit_leaves(machine, Y, n_threads)
+        a = leaf_indicators(machine, X, n_threads)
+        b = a if Y is None else leaf_indicators(machine, Y, n_threads)
         share = 1.0 / max(machine.n_trees, 1)
     elif by == "code":
         a, b = codes(machine, X, X if Y is None else Y)
         share = 1.0 / max(machine.n_trees, 1)
     elif by == "value":
-        a = exit_leaves(machine, X, n_threads)
-        b = a if Y is None else exit_leaves(machine, Y, n_threads)
+        a = leaf_indicators(machine, X, n_threads)
+        b = a if Y is None else leaf_indicators(machine, Y, n_threads)
         a, share = _by_value(machine, a), 1.0
     else:
         raise InputError(DOING, f"by={by!r}", "use 'leaf', 'code' or 'value'")
@@ -137,7 +138,7 @@ def nearest(
         by = "mean" if _is_average(machine) else "value"
     if by not in ("mean", "value"):
         raise InputError(DOING, f"by={by!r}", "use 'auto', 'mean' or 'value'")
-    Z, T = exit_leaves(machine, X, n_threads), exit_leaves(machine, X_train, n_threads)
+    Z, T = leaf_indicators(machine, X, n_threads), leaf_indicators(machine, X_train, n_threads)
     T = _counted(T, counts, machine.n_trees)
     held = np.asarray(T.sum(axis=0)).reshape(-1)
     share = np.where(held > 0, 1.0 / np.where(held > 0, held, 1.0), 0.0)
@@ -153,7 +154,7 @@ def nearest(
     if y_train is not None:
         Y = _answers(machine, y_train, T.shape[0])
         weighted = np.asarray(weights @ Y)
-        margin = coded(machine).margin(machine.features(X), n_threads=n_threads).astype(float)
+        margin = coded(machine).margin(features_of(machine, X), n_threads=n_threads).astype(float)
         if weighted.shape[1] == margin.shape[1]:
             residual = margin - weighted
             scale = max(np.abs(margin).max(initial=0.0), np.abs(Y).max(initial=0.0), 1e-300)

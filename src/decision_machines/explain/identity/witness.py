@@ -107,7 +107,7 @@ def _words(a: DecisionMachine, b: DecisionMachine, x: Float[np.ndarray, "n"]) ->
 
 def _features_read(machine: DecisionMachine) -> list[int]:
     read = machine.columns.feature[machine.selection]
-    linear = [] if machine.linear is None else machine.linear.feature
+    linear = read[:0] if machine.linear is None else machine.linear.feature
     return np.union1d(read, linear).astype(int).tolist()
 
 

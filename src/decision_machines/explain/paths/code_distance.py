@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine import template_product
-from ..change.counterfactual import one_row
+from ...run.inputs.given_rows import given_row
 from ..change.goals import coded, goal
 from ..change.nearest_answer import ROWS_AT_ONCE
 from ..space.cells import Cells, from_bits
@@ -59,7 +59,7 @@ def code_margin(machine: DecisionMachine, x: Any, target: Any = None) -> CodeMar
             "the machine's tests are oblique",
             "use a machine whose tests read one column each",
         )
-    row = one_row(machine, x)
+    row = given_row(x, machine.columns, DOING)
     found = goal(machine, row, target)
     cells = Cells(machine, DOING)
     h = cells.answers(row)

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine.digits import digits
+from ..given import features_of
 from ..space.cell_words import words_of_cells
 from ..space.cells import Cells, from_bits
 
@@ -73,7 +74,7 @@ class Polynomial:
 
     def margin(self, X: Any) -> Float[np.ndarray, "m k"]:
         """The polynomial's value at rows: `machine.margin`, within the rounding of the sums."""
-        x = self.machine.features(X)
+        x = features_of(self.machine, X)
         output = self.machine.output
         found = np.empty((len(x), self.machine.n_outputs))
         place = {step: i for i, step in enumerate(self.steps)}

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ...machine.conditions import conditions
+from ...machine.feature_names import feature_numbers
 from ...machine.words import words_of_leaf
-from ..change.moves import feature_numbers
+from ..given import leaves_of, with_labels_of
 from ..space.boxes import choose_trees
 
 if TYPE_CHECKING:
@@ -138,11 +139,13 @@ def rules(
 ) -> DecisionRules:
     """Paths as rules; see `DecisionMachine.rules`."""
     chosen = choose_trees(machine, trees)
-    whole = frozenset(feature_numbers(machine, integers, "integers").tolist())
+    whole = frozenset(feature_numbers(machine.columns, integers, "integers").tolist())
     if X is None:
         sizes = np.diff(machine.trees.leaf_start)[chosen]
         leaves = np.concatenate([np.empty(0, np.int64), *(np.arange(n) for n in sizes)])
         return DecisionRules(machine, np.repeat(chosen, sizes), leaves, whole=whole)
-    found = machine.apply(X)[:, chosen]
+    found = leaves_of(machine, X)[:, chosen]
+    machine, told = with_labels_of(machine, X)
+    whole |= told
     rows = np.repeat(np.arange(len(found)), len(chosen))
     return DecisionRules(machine, np.tile(chosen, len(found)), found.reshape(-1), rows, whole)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +10,9 @@ import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine.digits import digits
+from ...machine.feature_names import feature_numbers
 from ..change.goals import coded
-from ..change.moves import feature_number, feature_numbers
+from ..given import box_of
 from .cells import Cells, to_bits
 from .reach import Reach
 from .regions import regions
@@ -89,7 +89,8 @@ class Domain:
     def __init__(self, cells: Cells, lower: Any, upper: Any, missing: Any) -> None:
         machine = cells.machine
         self.cells = cells
-        low, high = _limits(machine, lower, -np.inf), _limits(machine, upper, np.inf)
+        columns = machine.columns
+        low, high, codes = box_of(columns, lower, upper, DOING)
         only_missing = np.isnan(low) & np.isnan(high)
         asked = low, high
         with np.errstate(over="ignore", invalid="ignore"):
@@ -100,12 +101,12 @@ class Domain:
             f = int(np.argmax(wrong))
             raise InputError(
                 DOING,
-                f"feature {f} from {low[f]} to {high[f]}",
+                f"{columns.feature_name(f)} from {low[f]} to {high[f]}",
                 "give lower ≤ upper, or NaN in both for a feature that is missing",
             )
         may_miss = only_missing.copy()
         which = range(machine.n_features) if missing is True else missing
-        may_miss[feature_numbers(machine, which, "missing")] = True
+        may_miss[feature_numbers(columns, which, "missing")] = True
         self.mask = np.zeros(cells.n_cells, bool)
         self.value = np.full(cells.n_cells, np.nan)
         for f in range(machine.n_features):
@@ -119,6 +120,10 @@ class Domain:
                 # What was asked for, cast, is the same number.
                 self.value[at] = np.clip(np.where(is_one, b, middle), asked[0][f], asked[1][f])
             self.mask[at.stop] = may_miss[f]
+            if f in codes:
+                own = cells.cell(f, np.array(codes[f], float))
+                self.mask[at] = np.isin(np.arange(at.stop - at.start), own)
+                self.value[at.start + own] = codes[f]
 
     def row(self, mask: Bool[np.ndarray, "C"]) -> Float[np.ndarray, "n"]:
         """An input of a part of the box: the first cell of every feature."""
@@ -126,32 +131,6 @@ class Domain:
         at = np.flatnonzero(mask)
         first = at[np.searchsorted(at, start[:-1])]
         return self.value[first]
-
-
-def _limits(machine: DecisionMachine, given: Any, free: float) -> Float[np.ndarray, "n"]:
-    n = machine.n_features
-    found = np.full(n, free)
-    if given is None:
-        return found
-    try:
-        if isinstance(given, Mapping):
-            for feature, value in given.items():
-                found[feature_number(machine, feature)] = float(value)
-            return found
-        values = np.asarray(given, float).reshape(-1)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            DOING, f"{given!r}", "give a number for each feature, or feature → number"
-        ) from None
-    if values.shape != (n,):
-        raise InputError(
-            DOING,
-            f"{len(values)} limits for {n} features",
-            "give a number for each feature, or a dictionary: feature → number",
-        )
-    return values
 
 
 def margins(machine: DecisionMachine, rows: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:

@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import InputError, UnsupportedModelError
 from ...machine import Rule
 from ...machine.trees import ranges
+from ..given import features_of
 from .cells import Cells
 from .regions import reachable
 
@@ -79,7 +80,7 @@ class Boxes:
 
     def contains(self, X: Any) -> Bool[np.ndarray, "m L"]:
         """Whether each row lies in each leaf's box: once in every tree, at the leaf of `apply`."""
-        z = self.machine.columns.read(self.machine.features(X))
+        z = self.machine.columns.read(features_of(self.machine, X))
         is_in = np.ones((len(z), len(self)), bool)
         owner = np.repeat(np.arange(len(self)), np.diff(self.start))
         step = max(1, ENTRIES_AT_ONCE // max(len(z), 1))

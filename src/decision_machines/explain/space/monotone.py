@@ -14,9 +14,10 @@ import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine.digits import digits
+from ...machine.feature_names import feature_number
 from ...machine.words import words_of_value
 from ..change.goal_functions import leaf_sums
-from ..change.moves import feature_number, is_categorical
+from ..change.moves import is_categorical
 from .bounds import margins
 from .cells import Cells
 from .regions import regions, some_input
@@ -85,7 +86,7 @@ def is_monotone(
             DOING, "its leaves are linear functions", "use a machine whose leaves are constants"
         )
     cells = Cells(machine, DOING)
-    f = feature_number(machine, feature)
+    f = feature_number(machine.columns, feature)
     which = _output(machine, output)
     if f not in cells.tests:
         return Monotonicity(machine, "proven", f, direction, which, 0, 0, in_each_tree=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
+from ...machine.feature_names import known_as
 from .arrays import DOING
 from .label_positions import hashed_positions, position_of
 
@@ -40,6 +41,21 @@ def table_array(X: Any, columns: Columns) -> Num[np.ndarray, "m n_features"]:
 
 def table_columns(X: Any, columns: Columns) -> TableColumns:
     """The columns of a table in the order of the features, labels turned into their codes."""
+    table = native_table(X)
+    order = match_names(list(table.columns), columns)
+    if columns.table_categories is not None:
+        columns = with_categories(table, order, columns)
+    values = [
+        _column(table[:, position], feature, columns) for feature, position in enumerate(order)
+    ]
+    if columns.table_categories is not None:
+        for feature in columns.categories:
+            values[feature] = np.where(values[feature] < 0, np.nan, values[feature])
+    return TableColumns(len(table), values)
+
+
+def native_table(X: Any) -> Any:
+    """A table of any library as one of narwhals."""
     import narwhals as nw
 
     if getattr(X, "ndim", 2) != 2:
@@ -48,7 +64,7 @@ def table_columns(X: Any, columns: Columns) -> TableColumns:
         )
     _check_distinct(X)
     try:
-        table = nw.from_native(X, eager_only=True)
+        return nw.from_native(X, eager_only=True)
     except TypeError:
         if not hasattr(X, "__arrow_c_stream__"):
             raise InputError(
@@ -58,17 +74,7 @@ def table_columns(X: Any, columns: Columns) -> TableColumns:
             ) from None
         import pyarrow
 
-        table = nw.from_native(pyarrow.table(X), eager_only=True)
-    order = _match(list(table.columns), columns)
-    if columns.table_categories is not None:
-        columns = _with_categories(table, order, columns)
-    values = [
-        _column(table[:, position], feature, columns) for feature, position in enumerate(order)
-    ]
-    if columns.table_categories is not None:
-        for feature in columns.categories:
-            values[feature] = np.where(values[feature] < 0, np.nan, values[feature])
-    return TableColumns(len(table), values)
+        return nw.from_native(pyarrow.table(X), eager_only=True)
 
 
 def _check_distinct(X: Any) -> None:
@@ -80,7 +86,7 @@ def _check_distinct(X: Any) -> None:
         raise InputError(DOING, f"columns given twice: {_some(twice)}", "give every column once")
 
 
-def _with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
+def with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
     """The columns with `table_categories` given to the features whose columns hold labels."""
     import narwhals as nw
 
@@ -100,7 +106,7 @@ def _with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
     return replace(columns, categories=dict(zip(labelled, labels, strict=True)))
 
 
-def _match(found: list[Any], columns: Columns) -> list[int]:
+def match_names(found: list[Any], columns: Columns) -> list[int]:
     """The table's column for each feature."""
     if columns.names is None:
         if len(found) != columns.n_features:
@@ -112,7 +118,7 @@ def _match(found: list[Any], columns: Columns) -> list[int]:
             )
         return list(range(len(found)))
     known = set(columns.names)
-    names = [_known_as(str(name), known) for name in found]
+    names = [known_as(str(name), known) for name in found]
     position = {name: i for i, name in enumerate(names)}
     missing = [name for name in columns.names if name not in position]
     extra = [name for name in names if name not in known]
@@ -126,12 +132,6 @@ def _match(found: list[Any], columns: Columns) -> list[int]:
             "give the table exactly the columns of the training data, in any order",
         )
     return [position[name] for name in columns.names]
-
-
-def _known_as(name: str, known: set[str]) -> str:
-    """The name under which the model knows a column: LightGBM writes spaces as underscores."""
-    without_spaces = name.replace(" ", "_")
-    return without_spaces if name not in known and without_spaces in known else name
 
 
 def _some(names: list[str]) -> str:

@@ -1,0 +1,70 @@
+"""Features as people name them: by name or by number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from jaxtyping import Int
+
+    from .columns import Columns
+
+
+def feature_number(columns: Columns, feature: Any, what: str = "feature") -> int:
+    """A feature named by name or number, as a number.
+
+    Parameters
+    ----------
+    what
+        What the feature is for, to be said where there is none such.
+
+    Examples
+    --------
+    >>> from decision_machines import Columns
+    >>> feature_number(Columns(2, names=("age", "sex")), "sex")
+    1
+    """
+    names, n = columns.names, columns.n_features
+    if isinstance(feature, str):
+        named = feature if names is None else known_as(feature, names)
+        if names is not None and named in names:
+            return names.index(named)
+        known = "the machine knows no names" if names is None else f"names are {_some(names)}"
+        raise InputError(f"finding the {what}", f"{feature!r}; {known}", "use a name or a number")
+    is_number = isinstance(feature, (int, np.integer)) and not isinstance(feature, bool)
+    if not is_number or not -n <= feature < n:
+        raise InputError(
+            f"finding the {what}",
+            f"{feature!r}, of {n} features",
+            f"use a number from 0 to {n - 1}, or a name",
+        )
+    return int(feature) % n
+
+
+def feature_numbers(columns: Columns, given: Any, what: str) -> Int[np.ndarray, "f"]:
+    """One feature or several, named by name or number, as numbers."""
+    if isinstance(given, (str, int, np.integer)):
+        given = [given]
+    try:
+        named = list(given)
+    except TypeError:
+        raise InputError(
+            f"finding the features of {what}", f"{what}={given!r}", "give names or numbers"
+        ) from None
+    return np.array([feature_number(columns, one, what) for one in named], np.int64)
+
+
+def known_as(name: str, known: Collection[str]) -> str:
+    """The name under which a model knows a column: LightGBM writes spaces as underscores."""
+    without_spaces = name.replace(" ", "_")
+    return without_spaces if name not in known and without_spaces in known else name
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(repr(n) for n in names[:8]) + (" …" if len(names) > 8 else "")

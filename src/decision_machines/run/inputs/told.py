@@ -1,0 +1,96 @@
+"""What rows tell of their features besides values: labels that the model does not keep, and types.
+
+LightGBM keeps labels without the names of their features, CatBoost keeps hashes of labels. A table
+says which of its columns hold labels, and has their texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError
+from ...machine.labels import label_hash
+from .features import is_table
+from .given_rows import is_vector, named_values, values_in_order, with_labels_for
+from .tables import match_names, native_table, with_categories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...machine import Columns
+
+
+class Told(NamedTuple):
+    """What rows tell."""
+
+    columns: Columns
+    """The machine's columns with the labels that rows tell, for words."""
+    whole: frozenset[int]
+    """Features whose values are of an integer type."""
+
+
+def told_by(X: Any, columns: Columns) -> Told:
+    """What rows, as `given_rows` takes them, tell of a machine's features.
+
+    Examples
+    --------
+    >>> from decision_machines import Columns
+    >>> sorted(told_by(np.array([[1, 2]]), Columns(2)).whole)
+    [0, 1]
+    """
+    nothing = Told(columns, frozenset())
+    named = named_values(X)
+    if named is not None or is_vector(X):
+        values = list(X) if named is None else values_in_order(named, columns)
+        if len(values) != columns.n_features:
+            return nothing
+        texts = {f: [value] for f, value in enumerate(values)}
+        return Told(_with_texts(with_labels_for(texts, columns), texts), frozenset())
+    if is_table(X):
+        return _told_by_table(X, columns)
+    if isinstance(X, (list, tuple)):
+        X = np.array(X, object)
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.shape[1] != columns.n_features:
+        return nothing
+    plain = frozenset(range(columns.n_features)) - columns.categories.keys()
+    if X.dtype != object:
+        return Told(columns, plain if X.dtype.kind in "iu" else frozenset())
+    texts = {f: X[:, f].tolist() for f in columns.categories} if columns.label_hash else {}
+    whole = (f for f in plain if all(isinstance(v, (int, np.integer)) for v in X[:, f].tolist()))
+    return Told(_with_texts(columns, texts), frozenset(whole))
+
+
+def _told_by_table(X: Any, columns: Columns) -> Told:
+    table = native_table(X)
+    order = match_names(list(table.columns), columns)
+    if columns.table_categories is not None:
+        try:
+            columns = with_categories(table, order, columns)
+        except InputError:  # predicting says so; for words, codes do
+            return Told(columns, frozenset())
+    texts: dict[int, Iterable[Any]] = {}
+    if columns.label_hash:
+        texts = {f: table[:, order[f]].unique().to_list() for f in columns.categories}
+    whole = frozenset(
+        f
+        for f, at in enumerate(order)
+        if f not in columns.categories and table[:, at].dtype.is_integer()
+    )
+    return Told(_with_texts(columns, texts), whole)
+
+
+def _with_texts(columns: Columns, texts: dict[int, Any]) -> Columns:
+    """The columns with the texts of labels that are known by their hashes alone."""
+    if not columns.label_hash:
+        return columns
+    categories = dict(columns.categories)
+    for feature, labels in columns.categories.items():
+        own = (str(v) for v in texts.get(feature, ()) if isinstance(v, (str, int, np.integer)))
+        known = {label_hash(text): text for text in own}
+        categories[feature] = tuple(
+            known.get(one, one) if isinstance(one, int) else one for one in labels
+        )
+    return replace(columns, categories=categories)
