@@ -36,3 +36,14 @@ def run_module(code, data):
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def syntax_errors(code):
+    """What node has to say of a module that is not run."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed, so JavaScript cannot be read")
+    done = subprocess.run(
+        [node, "--check", "--input-type=module", "-"], input=code, capture_output=True, text=True
+    )
+    return done.stderr if done.returncode else ""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from library_models import LIBRARIES, models
 from one_test import one_test
-from page_texts import run_module
+from page_texts import run_module, syntax_errors
 from read_conditions import conditions_of, holds
 from strategies import column_value, goes_left, machines, probe_rows
 
@@ -20,6 +20,7 @@ import decision_machines as dm
 from decision_machines.machine.conditions import conditions
 from decision_machines.machine.digits import boundary, digits, percent, rounded
 from decision_machines.machine.words import words_of_leaf, words_of_test
+from decision_machines.show.explore import joined_modules
 from decision_machines.show.page_data import page_data
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -264,6 +265,11 @@ def printed_by_the_page(found):
 
 def printed_here(machine):
     return [[words_of_test(machine, j, side) for side in (-1, 1)] for j in range(machine.n_tests)]
+
+
+def test_the_modules_of_the_page_have_no_name_twice():
+    assert syntax_errors(joined_modules()) == ""
+    assert "already been declared" in syntax_errors(joined_modules() + "\nconst boundary = 1;")
 
 
 @settings(max_examples=5, deadline=None)

@@ -16,8 +16,8 @@ export const labelText = (text) => (QUOTED.test(text) ? JSON.stringify(text) : t
 export function condition(machine, test, answer = -1) {
   if (!machine.selection) return weightedSum(machine, test, answer);
   const column = machine.selection[test];
-  if (machine.columns.rule[column] === Rule.MEMBER) return membership(machine, test, column, answer);
-  return comparison(machine, test, column, answer);
+  if (machine.columns.rule[column] === Rule.MEMBER) return membershipText(machine, test, column, answer);
+  return comparisonText(machine, test, column, answer);
 }
 
 /** The same in two parts: ["petal width", "≤ 0.8"]. */
@@ -30,7 +30,7 @@ export function conditionParts(machine, test, answer = -1) {
 }
 
 /** A test that compares a column with its threshold. */
-function comparison(machine, test, column, answer) {
+function comparisonText(machine, test, column, answer) {
   const name = machine.names[machine.columns.feature[column]];
   const rule = machine.columns.rule[column];
   const t = machine.t[test];
@@ -54,14 +54,14 @@ function comparison(machine, test, column, answer) {
   if (lower === Infinity) return ways.length ? `${name} is ${ways.join(" or ")}` : `${name} > inf (never)`;
   const isFree = lower === null && (upper === null || upper === Infinity);
   if (isFree && ways.length === 1 && ways[0] === "missing") return `${name} is anything`;
-  const said = [interval(name, lower, upper, machine.single), ...refused].join(" and ");
-  return [said, ...ways.map((way) => named(name, way))].join(" or ");
+  const said = [intervalText(name, lower, upper, machine.single), ...refused].join(" and ");
+  return [said, ...ways.map((way) => namedWay(name, way))].join(" or ");
 }
 
-const named = (name, way) => (way === "zero" || way === "missing" ? way : `${name} = ${way}`);
+const namedWay = (name, way) => (way === "zero" || way === "missing" ? way : `${name} = ${way}`);
 
 /** The numbers above `lower` and not above `upper`, of which one is null. */
-function interval(name, lower, upper, single) {
+function intervalText(name, lower, upper, single) {
   if (lower !== null) {
     const { number, isLeft } = boundary(lower, single);
     return `${name} ${isLeft ? ">" : "≥"} ${number}`;
@@ -88,7 +88,7 @@ function aroundZero(lower, upper, missing, single) {
 }
 
 /** A test that looks a category up. */
-function membership(machine, test, column, answer) {
+function membershipText(machine, test, column, answer) {
   const { start, members, answer: answers, outside } = machine.sets;
   const which = machine.columns.setOf[column];
   // z is 0, 1 or NaN; a test stands between 0 and 1, or sends both one way.
@@ -99,10 +99,10 @@ function membership(machine, test, column, answer) {
     if (members[i] < 2 ** 31 && (side(answers[i]) === answer) !== excludes) codes.push(members[i]);
   }
   const missing = machine.missing[test] === answer;
-  return categories(machine, machine.columns.feature[column], codes, excludes, missing);
+  return categoriesText(machine, machine.columns.feature[column], codes, excludes, missing);
 }
 
-function categories(machine, feature, codes, excludes, missing) {
+function categoriesText(machine, feature, codes, excludes, missing) {
   const name = machine.names[feature];
   const mark = machine.single ? Math.fround(machine.missingValue) : machine.missingValue;
   const ways = [];
@@ -114,11 +114,11 @@ function categories(machine, feature, codes, excludes, missing) {
   if (missing) ways.push("missing");
   if (!codes.length && !excludes) return ways.length ? `${name} is ${ways.join(" or ")}` : `${name} in {} (never)`;
   if (!codes.length && ways.length === 1 && ways[0] === "missing") return `${name} is anything`;
-  const said = codes.length ? `${name} ${excludes ? "not in" : "in"} ${setText(machine, feature, codes)}` : `${name} is present`;
-  return [said + refused, ...ways.map((way) => named(name, way))].join(" or ");
+  const said = codes.length ? `${name} ${excludes ? "not in" : "in"} ${setOfLabels(machine, feature, codes)}` : `${name} is present`;
+  return [said + refused, ...ways.map((way) => namedWay(name, way))].join(" or ");
 }
 
-function setText(machine, feature, codes) {
+function setOfLabels(machine, feature, codes) {
   const labels = machine.labels.get(feature);
   const shown = codes.slice(0, FEW_LABELS).map((code) => labelText(labels?.[code] ?? String(code)));
   const more = codes.length > FEW_LABELS ? `, … ${codes.length} in all` : "";
@@ -158,7 +158,7 @@ function termName(machine, column) {
       for (let i = start[which]; i < start[which + 1]; i += 1) {
         if ((answer[i] > 0) !== excludes) codes.push(members[i]);
       }
-      return `[${categories(machine, feature, codes, excludes, false)}]`;
+      return `[${categoriesText(machine, feature, codes, excludes, false)}]`;
     }
     case Rule.NAN_AS_ZERO:
       return `(${name}, missing as 0)`;
