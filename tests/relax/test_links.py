@@ -8,40 +8,33 @@ import torch
 from relax_forests import make_forest, make_rows
 
 from decision_machines import convert
-from decision_machines.relax.links import LINKS, ONNX_STEPS, link_named
+from decision_machines.machine import links
+from decision_machines.machine.steps import STEPS, Step
+from decision_machines.relax.links import OF_FAMILY, ONNX_STEPS, link_named
 from decision_machines.run.links import LINKS as RUN_LINKS
-from decision_machines.run.links.onnx import STEPS
+from decision_machines.run.links.onnx import STEPS as RUN_STEPS
 
-PARAMS = {
-    "averaged": (3.0,),
-    "onnx": (
-        *(10, 1, 0.1),  # add
-        *(2, 0),  # logistic
-        *(6, 0),  # complement
-    ),
-}
+ONNX_STEPS_OF_ONE = (Step("add", (0.1,)), Step("logistic"), Step("complement"))
 
 
-def test_every_link_has_a_torch_form():
-    for name in RUN_LINKS:
-        assert link_named(name)
-    assert set(LINKS) <= set(RUN_LINKS)
+def test_every_family_has_a_torch_form():
+    assert set(OF_FAMILY) == set(links.FAMILIES)
 
 
-def test_onnx_steps_stand_in_the_same_order():
-    assert list(ONNX_STEPS) == list(STEPS)
+def test_every_step_has_a_torch_form():
+    assert set(ONNX_STEPS) == set(STEPS)
 
 
-@pytest.mark.parametrize("name", [name for name in RUN_LINKS if name != "onnx"])
+@pytest.mark.parametrize("name", links.LINKS)
 def test_torch_links_are_the_engine_s(name):
+    link = links.LINKS[name]
     margin = make_rows(50, 2).numpy() * 2
-    params = (3.0,) if name.startswith("averaged") else ()
-    if name == "averaged onnx":
-        params = (3.0, *PARAMS["onnx"])
-    if name in ("catboost_mean_and_variance", "averaged catboost_mean_and_variance"):
-        margin = margin[:, :2]
-    if "onnx" in name:
+    params = (3.0,) if link.is_averaged else ()
+    if link.takes_steps:
+        params += ONNX_STEPS_OF_ONE
         margin = margin[:, :1]
+    if link.family.n_outputs is not None:
+        margin = margin[:, : link.family.n_outputs]
     ours = link_named(name)(torch.from_numpy(margin), *params)
     theirs = RUN_LINKS[name](margin, *params)
     np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-7)
@@ -52,10 +45,10 @@ def test_torch_steps_of_onnx_graphs_are_the_engine_s(name):
     x = make_rows(50, 2).numpy()
     if name == "probit":
         x = 0.1 + 0.8 / (1 + np.exp(-x))
-    constants = (0.5, 2.0) if name in ("add", "subtract", "multiply", "divide") else ()
-    constants = constants or ((0.7,) if name.endswith(("_from", "_into")) else ())
+    several = (0.5, 2.0) if name in ("add", "subtract", "multiply", "divide") else (0.7,)
+    constants = several if STEPS[name].takes_constants else ()
     ours = ONNX_STEPS[name](torch.from_numpy(x), *constants)
-    np.testing.assert_allclose(ours, STEPS[name](x, *constants), rtol=2e-5, atol=1e-4)
+    np.testing.assert_allclose(ours, RUN_STEPS[name](x, *constants), rtol=2e-5, atol=1e-4)
 
 
 def test_groups_of_outputs_have_their_own_softmax():

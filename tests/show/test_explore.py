@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -180,9 +181,10 @@ def test_trees_that_are_not_summed_are_not_summed(show, aggregate):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_link_is_pythons(show, dtype):
-    from decision_machines.machine.schema import LINKS as known
+    from decision_machines.machine.links import LINKS as known
+    from decision_machines.machine.schema import parameter_to_json
+    from decision_machines.machine.steps import STEPS, Step
     from decision_machines.run.links import LINKS
-    from decision_machines.run.links.onnx import STEPS
 
     page = show(dm.figure_one())
     edge = [-90.0, -3.0, -0.1, 0.0, 1e-9, 0.7, 4.0, 40.0]
@@ -192,7 +194,8 @@ def test_every_link_is_pythons(show, dtype):
         with np.errstate(all="ignore"):
             expected = LINKS[link](margins, *params).astype(float)
         k = margins.shape[1]
-        output = {"link": link, "link_params": params, "dtype": dtype.__name__, "groups": [0, k]}
+        given = [parameter_to_json(p) for p in params]
+        output = {"link": link, "link_params": given, "dtype": dtype.__name__, "groups": [0, k]}
         found = page.execute_script(
             "return explorer.respond(...arguments)", output, margins.astype(float).tolist()
         )
@@ -206,18 +209,33 @@ def test_every_link_is_pythons(show, dtype):
         for k in widths:
             margins = np.stack([np.roll(edge, o) for o in range(k)], axis=1).astype(dtype)
             compare(link, [7.0] if link != name else [], margins)
-    steps = {name: float(number) for number, name in enumerate(STEPS)}
     close |= {"rtol": 1e-6, "atol": 1e-7}  # most of these steps are in float32
-    for name, number in steps.items():
-        takes = name in ("add", "subtract", "subtract_from", "multiply", "divide", "divide_into")
-        constants = [2.0, 0.5, -1.5] if takes else []
+    for name, kind in STEPS.items():
+        constants = (2.0, 0.5, -1.5) if kind.takes_constants else ()
         margins = np.stack([np.roll(edge, o) for o in range(3)], axis=1).astype(dtype)
         if name == "probit":
             margins = np.array([[0.01, 0.5, 0.9]], dtype)
         if name == "sigmoid":
             margins = margins.astype(np.float32).astype(dtype)
-        first = [] if name != "sigmoid" else [steps["single"], 0.0]
-        compare("onnx", [*first, number, float(len(constants)), *constants], margins)
+        first = [] if name != "sigmoid" else [Step("single")]
+        compare("onnx", [*first, Step(name, constants)], margins)
+
+
+def names_of(table, module):
+    """The names in an object of the page's sources; each stands on a line of its own."""
+    text = (resources.files("decision_machines.show") / "page" / module).read_text("utf-8")
+    (body,) = re.findall(rf"^const {table} = \{{\n(.*?)^\}};", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^  (\w+)(?:: |\()", body, re.MULTILINE)
+
+
+def test_the_page_knows_every_link_step_and_decision():
+    from decision_machines.machine.decisions import DECISIONS
+    from decision_machines.machine.links import PLAIN_LINKS
+    from decision_machines.machine.steps import STEPS
+
+    assert sorted(names_of("LINKS", "links.js")) == sorted(PLAIN_LINKS)
+    assert sorted(names_of("ONNX_STEPS", "links.js")) == sorted(STEPS)
+    assert sorted(names_of("DECISIONS", "decisions.js")) == sorted(DECISIONS)
 
 
 @pytest.mark.parametrize("tau", [0.01, 0.3, 5.0])

@@ -20,8 +20,16 @@ from sklearn.metrics import (
 
 import decision_machines as dm
 from decision_machines.errors import InputError, UnsupportedModelError
+from decision_machines.machine import links
 from decision_machines.train.tune.descent import judge, row_losses
-from decision_machines.train.tune.objectives import NAMES, objective_for
+from decision_machines.train.tune.objectives import (
+    CLASSES,
+    MEANT_FOR_CLASSES,
+    MEANT_FOR_NUMBERS,
+    NAMES,
+    NUMBERS,
+    objective_for,
+)
 from decision_machines.train.tune.ranking import group_ids, lambda_loss, one_minus_ndcg
 from decision_machines.train.tune.rows import Rows
 from decision_machines.train.tune.source_objectives import trained_for
@@ -107,6 +115,14 @@ def test_leaves_of_probabilities_are_trained_for_the_brier_score():
     smooth = 0.9 * p + 0.05
     found = float(named.loss(columns(smooth), torch.from_numpy(named.encode(y))).mean())
     assert found == pytest.approx(log_loss(y, smooth))
+
+
+def test_every_family_of_links_is_trained_for_something_or_refused():
+    assert {*MEANT_FOR_NUMBERS, links.ISOLATION} == set(links.FAMILIES)
+    assert links.ISOLATION not in MEANT_FOR_NUMBERS  # refused: a depth is not a prediction
+    assert set(MEANT_FOR_CLASSES) == set(links.FAMILIES)
+    assert set(MEANT_FOR_NUMBERS.values()) <= set(NUMBERS)
+    assert {name for names in MEANT_FOR_CLASSES.values() for name in names} <= set(CLASSES)
 
 
 def test_links_without_classes_say_what_is_trained_for():

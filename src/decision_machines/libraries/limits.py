@@ -104,11 +104,12 @@ class Limits:
                 "keep the machine in our own file, machine.save(path)",
             )
 
-    def unknown_link(self) -> NoReturn:
+    def unknown_link(self, why: str = "") -> NoReturn:
         output = self.machine.output
+        why = why or f"{self.target} has nothing that answers so to the bit"
         self.refuse(
             f"output.link is {output.link!r}, with {len(output)} outputs and the decision "
-            f"{output.decision!r}: {self.target} has nothing that answers so to the bit",
+            f"{output.decision!r}: {why}",
             "write the margins alone, with margins=True, and apply the link to what the model "
             "predicts",
         )

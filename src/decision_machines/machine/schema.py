@@ -1,4 +1,4 @@
-"""What a `.dm` file holds, shared by the room that writes it and the room that reads it.
+"""What a `.dm` file holds: the one description that its writer and its reader share.
 
 The container is safetensors: 8 bytes, the length of a header in little endian; the header, a JSON
 object that gives each array its dtype, shape and place; the arrays, one after the other with no
@@ -6,22 +6,31 @@ gap. The header's `__metadata__` has three texts:
 
 - ``format``: `FORMAT`;
 - ``version``: the number of the schema, `VERSION` when written today;
-- ``machine``: a JSON object with all that is no array, by the names of the fields of
+- ``machine``: a JSON object with all that is not an array, by the names of the fields of
   `DecisionMachine`: ``columns``, ``output``, ``source``.
 
 Arrays are named after their fields, ``V`` or ``trees.feeds``; `ARRAYS` lists them. Labels of
 classes are arrays ``output.classes.0``, ``output.classes.1`` … where they are numbers, and else
-texts in ``machine``. Numbers that JSON cannot write are the texts "nan", "inf" and "-inf".
+texts in ``machine``. Numbers that JSON cannot write are the texts "nan", "inf" and "-inf". A step
+of the link `onnx` is an object with its name and its constants, ``{"step": "add", "constants":
+[1.5]}``.
+
+Versions
+--------
+1. The first.
+2. The steps of the link `onnx` stand by name. In version 1 they stood by position among
+   `STEPS_OF_VERSION_1`: a number for the step, how many constants follow, and the constants.
 
 How to change it
 ----------------
 A new version is needed where a field is added, dropped or takes another meaning.
 
-1. Add 1 to `VERSION`; in `ARRAYS` and in `read.dm_file` keep what the older versions have.
+1. Add 1 to `VERSION`, and a line to the list above.
 2. Add to `UPGRADES` a function from the old number: it takes the parsed ``machine`` and the arrays
-   of an old file and gives them as the next version has them.
-3. Run ``python tests/libraries/own/make_files.py``, which writes a file of the new version into
-   ``tests/libraries/own/files``, and commit it. Files of older versions are never written again.
+   of an old file and gives them as the next version has them. Nothing of the old file is checked
+   yet; what is wrong in it the function leaves as it is, for the reader to refuse.
+3. Run ``python tests/libraries/own/make_files.py``, which writes files of the new version into
+   ``tests/libraries/own/files``, and commit them. Files of older versions are never written again.
 """
 
 from __future__ import annotations
@@ -31,17 +40,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import InvariantError
+from .steps import Step
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 FORMAT = "decision-machines"
-VERSION = 1
+VERSION = 2
 SUFFIX = ".dm"
 
-UPGRADES: dict[
-    int, Callable[[dict, dict[str, np.ndarray]], tuple[dict, dict[str, np.ndarray]]]
-] = {}
-"""From the content of a file of version n to that of version n + 1."""
+Texts = Any
+"""What the JSON of ``machine`` says."""
+Arrays = dict[str, np.ndarray]
 
 DTYPES = {
     "BOOL": np.dtype("?"),
@@ -119,7 +130,7 @@ def number_to_json(value: float) -> float | str:
 
 
 def number_from_json(value: Any) -> float | None:
-    """The float again; None for what is none."""
+    """The float again; None for what is not one."""
     if isinstance(value, str):
         return NON_FINITE.get(value)
     return value if type(value) is float else None
@@ -165,46 +176,88 @@ def label_from_json(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-LINKS: dict[str, tuple[int, int | None]] = {
-    **dict.fromkeys(("identity", "exp", "samme", "isolation"), (0, 0)),
-    **dict.fromkeys(("sigmoid", "expit", "softmax"), (0, 1)),
-    **dict.fromkeys(
-        (
-            "xgboost_sigmoid",
-            "xgboost_exp",
-            "xgboost_rounded_exp",
-            "xgboost_softmax",
-            "xgboost_step",
-        ),
-        (0, 0),
-    ),
-    **dict.fromkeys(("catboost_exp", "catboost_softmax", "catboost_mean_and_variance"), (0, 0)),
-    **dict.fromkeys(
-        ("lightgbm_exp", "lightgbm_softmax", "lightgbm_softplus", "signed_square"), (0, 0)
-    ),
-    "onnx": (0, None),
-}
-LINKS |= {
-    f"averaged {name}": (low + 1, None if high is None else high + 1)
-    for name, (low, high) in list(LINKS.items())
-}
-"""Every link that a file may name, and how few and how many parameters it takes."""
+def parameter_to_json(value: float | Step) -> Any:
+    """A parameter of a link as JSON: a number, or a step by its name.
 
-DECISIONS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(("response", "argmax", "argmax_margin", "margin"), (0, 0)),
-    **dict.fromkeys(
-        ("above", "margin_above", "margin_at_least", "inlier", "above_each", "each_margin_above"),
-        (0, 1),
-    ),
-    "second_margin_above": (0, 2),
-}
-"""Every decision that a file may name, and how few and how many parameters it takes."""
-LABELS_NEEDED = {
-    "argmax": 1,
-    "argmax_margin": 1,
-    "above": 2,
-    "margin_above": 2,
-    "margin_at_least": 2,
-    "second_margin_above": 2,
-}
-"""How many labels a decision needs at least; one for each output where it chooses among them."""
+    Examples
+    --------
+    >>> parameter_to_json(Step("add", (1.5,)))
+    {'step': 'add', 'constants': [1.5]}
+    """
+    if isinstance(value, Step):
+        return {"step": value.name, "constants": [number_to_json(c) for c in value.constants]}
+    return number_to_json(value)
+
+
+def parameter_from_json(value: Any) -> float | Step | None:
+    """The parameter again; None for what is neither a number nor a step that we know."""
+    if not isinstance(value, dict):
+        return number_from_json(value)
+    if set(value) != {"step", "constants"} or not isinstance(value["constants"], list):
+        return None
+    constants = [number_from_json(c) for c in value["constants"]]
+    if not isinstance(value["step"], str) or None in constants:
+        return None
+    try:
+        return Step(value["step"], tuple(c for c in constants if c is not None))
+    except InvariantError:
+        return None
+
+
+# ---------------------------------------------------------------------- older versions
+
+STEPS_OF_VERSION_1 = (
+    "single", "double", "logistic", "softmax", "softmax_zero", "probit", "complement", "opposite",
+    "beside_zero", "normalize", "add", "subtract", "subtract_from", "multiply", "divide",
+    "divide_into", "negate", "exp", "sigmoid",
+)  # fmt: skip
+"""The steps by their numbers in files of version 1. Never to be changed."""
+
+
+def steps_by_name(texts: Texts, arrays: Arrays) -> tuple[Texts, Arrays]:
+    """From version 1 to version 2: the steps of the link `onnx` by name instead of by number."""
+    output = texts.get("output") if isinstance(texts, dict) else None
+    if not isinstance(output, dict):
+        return texts, arrays
+    name, params = output.get("link"), output.get("link_params")
+    if name not in ("onnx", "averaged onnx") or not isinstance(params, list):
+        return texts, arrays
+    n_numbers = 1 if name == "averaged onnx" else 0
+    numbers, program = params[:n_numbers], params[n_numbers:]
+    steps = _named_steps(program)
+    if steps is None:
+        return texts, arrays
+    return {**texts, "output": {**output, "link_params": [*numbers, *steps]}}, arrays
+
+
+def _named_steps(program: list[Any]) -> list[dict[str, Any]] | None:
+    """The steps of a program of version 1; None where it is not one."""
+    found = []
+    at = 0
+    while at < len(program):
+        heads = program[at : at + 2]
+        if len(heads) < 2 or not all(type(v) is float and v.is_integer() for v in heads):
+            return None
+        number, end = int(heads[0]), at + 2 + int(heads[1])
+        if not (0 <= number < len(STEPS_OF_VERSION_1) and at + 2 <= end <= len(program)):
+            return None
+        found.append({"step": STEPS_OF_VERSION_1[number], "constants": program[at + 2 : end]})
+        at = end
+    return found
+
+
+def steps_by_number(params: Iterable[float | Step]) -> list[float | str]:
+    """A link's parameters as version 1 had them; a step that it did not have stands by name."""
+    found: list[float | str] = []
+    for p in params:
+        if isinstance(p, Step):
+            is_old = p.name in STEPS_OF_VERSION_1
+            found.append(float(STEPS_OF_VERSION_1.index(p.name)) if is_old else p.name)
+            found += [float(len(p.constants)), *p.constants]
+        else:
+            found.append(p)
+    return found
+
+
+UPGRADES: dict[int, Callable[[Texts, Arrays], tuple[Texts, Arrays]]] = {1: steps_by_name}
+"""From the content of a file of version n to that of version n + 1."""

@@ -1,4 +1,4 @@
-"""The machine's links in torch: from margins to probabilities or responses.
+"""The links of `machine.links` in torch, one function for each family.
 
 Within a few units in the last place of the engines', which follow each library to the bit.
 """
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ..errors import UnsupportedModelError
+from ..machine import links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jaxtyping import Float
     from torch import Tensor
+
+    from ..machine.links import Family
+    from ..machine.steps import Step
 
 
 def sigmoid(margin: Float[Tensor, "m k"], slope: float = 1.0) -> Float[Tensor, "m k"]:
@@ -52,13 +55,11 @@ def signed_square(margin: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
     return margin.abs() * margin
 
 
-def onnx(margin: Float[Tensor, "m k"], *program: float) -> Float[Tensor, "m r"]:
-    """The steps of an ONNX graph after its trees: number, count of constants, constants, …"""
-    x, at = margin, 0
-    while at < len(program):
-        n = int(program[at + 1])
-        x = tuple(ONNX_STEPS.values())[int(program[at])](x, *program[at + 2 : at + 2 + n])
-        at += 2 + n
+def onnx(margin: Float[Tensor, "m k"], *steps: Step) -> Float[Tensor, "m r"]:
+    """The steps of an ONNX graph after its trees."""
+    x = margin
+    for step in steps:
+        x = ONNX_STEPS[step.name](x, *step.constants)
     return x
 
 
@@ -84,7 +85,7 @@ def normalize(x: Tensor) -> Tensor:
     return torch.where(total != 0, x / torch.where(total != 0, total, torch.ones_like(total)), x)
 
 
-def _with_constants(operate: Callable) -> Callable[..., Tensor]:
+def _with_constants(operate: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
     return lambda x, *c: operate(x, torch.tensor(c, dtype=x.dtype, device=x.device))
 
 
@@ -109,30 +110,22 @@ ONNX_STEPS: dict[str, Callable[..., Tensor]] = {
     "exp": torch.exp,
     "sigmoid": torch.sigmoid,
 }
-"""As in the run room's table of the same steps, name for name in the same order."""
+"""The function of every step of `machine.steps`."""
 
-LINKS: dict[str, Callable[..., Tensor]] = {
-    "identity": lambda margin: margin,
-    "sigmoid": sigmoid,
-    "expit": sigmoid,
-    "softmax": softmax,
-    "exp": torch.exp,
-    "samme": samme,
-    "isolation": isolation,
-    "xgboost_sigmoid": sigmoid,
-    "xgboost_exp": torch.exp,
-    "xgboost_rounded_exp": torch.exp,
-    "xgboost_softmax": softmax,
-    "xgboost_step": step,
-    "onnx": onnx,
-    "catboost_exp": torch.exp,
-    "catboost_softmax": softmax,
-    "catboost_mean_and_variance": mean_and_variance,
-    "lightgbm_exp": torch.exp,
-    "lightgbm_softmax": softmax,
-    "lightgbm_softplus": torch.nn.functional.softplus,
-    "signed_square": signed_square,
+OF_FAMILY: dict[Family, Callable[..., Tensor]] = {
+    links.IDENTITY: lambda margin: margin,
+    links.SIGMOID: sigmoid,
+    links.SOFTMAX: softmax,
+    links.EXPONENTIAL: torch.exp,
+    links.SOFTPLUS: torch.nn.functional.softplus,
+    links.STEP: step,
+    links.SIGNED_SQUARE: signed_square,
+    links.ISOLATION: isolation,
+    links.ADABOOST: samme,
+    links.MEAN_AND_VARIANCE: mean_and_variance,
+    links.STEPS: onnx,
 }
+"""The function of every family of links: margins and the link's parameters → responses."""
 
 
 def has_torch_form(name: str) -> bool:
@@ -141,14 +134,9 @@ def has_torch_form(name: str) -> bool:
 
 
 def link_named(name: str) -> Callable[..., Tensor]:
-    """The link, or the link of an average for "averaged …"."""
-    if name.startswith("averaged "):
-        link = link_named(name.removeprefix("averaged "))
-        return lambda margin, divisor, *params: link(margin / divisor, *params)
-    if name not in LINKS:
-        raise UnsupportedModelError(
-            "softening a machine",
-            f"the link {name!r}, which has no torch form",
-            "use output='margin' and apply the link yourself",
-        )
-    return LINKS[name]
+    """The link's function; one that divides margins first for "averaged …"."""
+    link = links.LINKS[name]
+    apply = OF_FAMILY[link.family]
+    if link.is_averaged:
+        return lambda margin, divisor, *params: apply(margin / divisor, *params)
+    return apply

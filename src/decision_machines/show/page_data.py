@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..explain.change.goal_functions import bound_of
 from ..machine import Rule
 from ..machine.label_words import labels_of, plain_label
-from ..machine.schema import number_to_json
+from ..machine.schema import number_to_json, parameter_to_json
 from ..machine.trees import ranges
 from ..run.inputs.told import told_by
 
@@ -168,7 +168,7 @@ def _output(machine: DecisionMachine) -> dict[str, Any]:
         "weights": None if output.weights is None else packed(output.weights),
         "bound": bound_of(machine),
         "link": output.link,
-        "link_params": [number_to_json(v) for v in output.link_params],
+        "link_params": [parameter_to_json(v) for v in output.link_params],
         "decision": output.decision,
         "decision_params": [number_to_json(v) for v in output.decision_params],
         "classes": None

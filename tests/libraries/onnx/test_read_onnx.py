@@ -28,9 +28,10 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import decision_machines as dm
+from decision_machines.libraries.onnx import steps
 from decision_machines.libraries.onnx.read import looks_like_onnx, read_onnx, read_onnx_bytes
-from decision_machines.libraries.onnx.steps import STEPS
 from decision_machines.machine import Rule
+from decision_machines.machine.steps import STEPS
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
@@ -642,10 +643,12 @@ def test_two_tree_operators_are_refused():
         read_onnx(graph_of([first, second], 3, outputs))
 
 
-def test_both_rooms_number_the_steps_alike():
-    from decision_machines.run.links import onnx as onnx_links
-
-    assert tuple(onnx_links.STEPS) == STEPS
+def test_onnx_has_a_place_for_every_step():
+    parts = (steps.TRANSFORMS, steps.PAIRS, steps.CASTS, steps.ARITHMETIC, steps.FUNCTIONS)
+    named = [name for part in parts for name in part] + [steps.NORMALIZE]
+    assert sorted(named) == sorted(STEPS)
+    assert {name for name, kind in STEPS.items() if kind.takes_constants} == set(steps.ARITHMETIC)
+    assert {name for name, kind in STEPS.items() if kind.columns == 2} == set(steps.PAIRS)
 
 
 # ---------------------------------------------------------------------- broken files

@@ -14,47 +14,47 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from strategies import make_machine, probe_rows
 
-from decision_machines.libraries.onnx.steps import program
 from decision_machines.machine import schema
+from decision_machines.machine.steps import Step
 
 FOLDER = Path(__file__).parent / "files"
 
 EVERY_STEP = [
-    ("double", ()),
-    ("add", (0.5, -1.0)),
-    ("subtract", (0.25,)),
-    ("subtract_from", (1.0,)),
-    ("multiply", (0.5, 2.0)),
-    ("divide", (3.0,)),
-    ("negate", ()),
-    ("logistic", ()),
-    ("probit", ()),
-    ("sigmoid", ()),
-    ("complement", ()),
-    ("normalize", ()),
-    ("softmax", ()),
-    ("opposite", ()),
-    ("beside_zero", ()),
-    ("softmax_zero", ()),
-    ("exp", ()),
-    ("divide_into", (2.0,)),
-    ("single", ()),
+    Step("double"),
+    Step("add", (0.5, -1.0)),
+    Step("subtract", (0.25,)),
+    Step("subtract_from", (1.0,)),
+    Step("multiply", (0.5, 2.0)),
+    Step("divide", (3.0,)),
+    Step("negate"),
+    Step("logistic"),
+    Step("probit"),
+    Step("sigmoid"),
+    Step("complement"),
+    Step("normalize"),
+    Step("softmax"),
+    Step("opposite"),
+    Step("beside_zero"),
+    Step("softmax_zero"),
+    Step("exp"),
+    Step("divide_into", (2.0,)),
+    Step("single"),
 ]
 """A program of every step."""
 
 EXACT_STEPS = [
-    ("single", ()),
-    ("multiply", (0.5, 2.0)),
-    ("add", (0.1, -1.0)),
-    ("double", ()),
-    ("subtract", (1 / 3,)),
-    ("beside_zero", ()),
-    ("subtract_from", (1.0, 2.0, 3.0, 4.0)),
-    ("divide", (3.0,)),
-    ("negate", ()),
-    ("complement", ()),
-    ("opposite", ()),
-    ("normalize", ()),
+    Step("single"),
+    Step("multiply", (0.5, 2.0)),
+    Step("add", (0.1, -1.0)),
+    Step("double"),
+    Step("subtract", (1 / 3,)),
+    Step("beside_zero"),
+    Step("subtract_from", (1.0, 2.0, 3.0, 4.0)),
+    Step("divide", (3.0,)),
+    Step("negate"),
+    Step("complement"),
+    Step("opposite"),
+    Step("normalize"),
 ]
 """A program of steps that every processor computes alike, to the bit."""
 
@@ -95,8 +95,8 @@ def examples():
     """What is written of each version, by what follows the version in the file's name."""
     return {
         "": example(),
-        "-steps": with_steps("onnx", program(EVERY_STEP)),
-        "-averaged-steps": with_steps("averaged onnx", (3.0, *program(EXACT_STEPS))),
+        "-steps": with_steps("onnx", EVERY_STEP),
+        "-averaged-steps": with_steps("averaged onnx", [3.0, *EXACT_STEPS]),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import signal
@@ -23,11 +22,14 @@ import decision_machines as dm
 from decision_machines.libraries.own.read import read_dm_bytes
 from decision_machines.libraries.own.safetensors import read_container
 from decision_machines.libraries.own.write import container, dm_bytes
-from decision_machines.machine import schema
-from decision_machines.run.links import LINKS
-from decision_machines.run.links.decisions import DECISIONS
+from decision_machines.machine import links, schema
+from decision_machines.machine.decisions import DECISIONS
+from decision_machines.machine.steps import STEPS, Step
 
 FILES = Path(__file__).parent / "files"
+VERSIONS = range(1, schema.VERSION + 1)
+KINDS = ("", "-steps", "-averaged-steps")
+"""What follows the version in the names of the files that `make_files.py` writes."""
 
 
 def comes_back(machine, path):
@@ -159,22 +161,54 @@ def test_every_field_of_a_machine_is_in_the_schema():
     assert set(arrays) <= set(schema.ARRAYS)
 
 
-def test_links_and_decisions_of_the_schema_are_those_that_run():
-    """A link or decision added to the tables of `run` must be added to machine/schema.py too."""
+@pytest.mark.parametrize("name", links.LINKS)
+def test_machines_of_every_link_come_back_equal(name):
+    link = links.LINKS[name]
+    machine = make_machine([3, 4], np.random.default_rng(0), n_outputs=2)
+    for n in range(link.least_params, link.most_params + 1):
+        params = [*(1.5 + i for i in range(n)), *([Step("add", (np.inf,))] * link.takes_steps)]
+        output = replace(machine.output, link=name, link_params=params)
+        changed = replace(machine, output=output)
+        found = read_dm_bytes(dm_bytes(changed))
+        assert found.equals(changed)
+        assert found.output.link_params == tuple(params)
 
-    def takes(function, given):
-        parameters = list(inspect.signature(function).parameters.values())[given:]
-        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-            return None
-        return sum(p.default is p.empty for p in parameters), len(parameters)
 
-    assert set(schema.LINKS) == set(LINKS)
-    assert set(schema.DECISIONS) == set(DECISIONS)
-    for name, function in LINKS.items():
-        if not name.startswith("averaged") and name != "onnx":
-            assert schema.LINKS[name] == takes(function, 1), name
-    for name, function in DECISIONS.items():
-        assert schema.DECISIONS[name] == takes(function, 3), name
+@pytest.mark.parametrize("name", DECISIONS)
+def test_machines_of_every_decision_come_back_equal(name):
+    machine = make_machine([3, 4], np.random.default_rng(0), n_outputs=2)
+    output = replace(machine.output, decision=name, classes=(np.array(["a", "b"]),))
+    for n in range(DECISIONS[name].most_params + 1):
+        changed = replace(machine, output=replace(output, decision_params=(0.5,) * n))
+        assert read_dm_bytes(dm_bytes(changed)).equals(changed)
+
+
+def test_steps_stand_in_the_file_by_name():
+    metadata, _ = read_container((FILES / "version-2-steps.dm").read_bytes(), "testing")
+    params = json.loads(metadata["machine"])["output"]["link_params"]
+    assert {entry["step"] for entry in params} == set(STEPS)
+
+
+def test_every_step_of_a_file_of_version_1_is_known_by_name():
+    """Also that no step was lost from the table: old files name them by number."""
+    assert set(schema.STEPS_OF_VERSION_1) <= set(STEPS)
+    found = dm.load(FILES / "version-1-steps.dm").output.link_params
+    assert {step.name for step in found} == set(schema.STEPS_OF_VERSION_1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_both_versions_hold_one_machine(kind):
+    old, new = (dm.load(FILES / f"version-{version}{kind}.dm") for version in (1, 2))
+    assert old.equals(new)
+    assert old.fingerprint() == new.fingerprint() == FINGERPRINTS[kind]
+
+
+FINGERPRINTS = {
+    "": "dm1:51447bc83ea7d1e68fbf374ff7af7aa287d68c866ac7ceb8989d749b1eae7c5c",
+    "-steps": "dm1:3407b621351a49c9e14ee2f951a9ff2bc507b7d46912accc305a6a1af29703c8",
+    "-averaged-steps": "dm1:88c4ac08bc259b9759271bd342b29f893642c410d476ec25d0ba1fd3ac91d8c8",
+}
+"""As they were taken before steps had names."""
 
 
 # ---------------------------------------------------------------------- the container
@@ -218,11 +252,6 @@ def test_arrays_out_of_line_are_read_all_the_same():
 
 
 # ---------------------------------------------------------------------- versions
-
-
-VERSIONS = range(1, schema.VERSION + 1)
-KINDS = ("", "-steps", "-averaged-steps")
-"""What follows the version in the names of the files that `make_files.py` writes."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

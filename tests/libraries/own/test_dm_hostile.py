@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from decision_machines.libraries.own.read import read_dm_bytes
 from decision_machines.libraries.own.safetensors import read_container
 from decision_machines.libraries.own.write import container, dm_bytes
 from decision_machines.machine import schema
+from decision_machines.machine.steps import Step
 
 RNG = np.random.default_rng(0)
 MACHINES = [
@@ -24,7 +27,21 @@ MACHINES = [
     make_machine([4, 6], RNG, oblique=True, narrow=True, n_outputs=3),
     make_machine([8], RNG, rules=False, dtype=np.float32, values="real"),
 ]
-FILES = [dm_bytes(machine) for machine in MACHINES]
+MACHINES.append(
+    replace(
+        MACHINES[2],
+        output=replace(
+            MACHINES[2].output,
+            link="averaged onnx",
+            link_params=(3.0, Step("add", (1.5,)), Step("logistic"), Step("complement")),
+        ),
+    )
+)
+FOLDER = Path(__file__).parent / "files"
+FILES = [
+    *map(dm_bytes, MACHINES),
+    *((FOLDER / f"version-1{kind}.dm").read_bytes() for kind in ("-steps", "-averaged-steps")),
+]
 
 
 def refused_or_a_machine(data):
@@ -154,7 +171,7 @@ def with_header(header, body=b""):
     return len(text).to_bytes(8, "little") + text + body
 
 
-META = {"format": schema.FORMAT, "version": "1", "machine": "{}"}
+META = {"format": schema.FORMAT, "version": str(schema.VERSION), "machine": "{}"}
 CLAIMS = {
     "a header longer than the file": (2**40).to_bytes(8, "little") + b'{"decision-machines"',
     "a header of all the bytes there are": (2**64 - 1).to_bytes(8, "little")
@@ -255,10 +272,111 @@ def test_values_that_no_machine_has_are_refused(part, key, value):
         dm.convert(b"".join(container(arrays, {**metadata, "machine": json.dumps(texts)})))
 
 
-def test_a_program_of_steps_that_do_not_exist_is_refused():
-    metadata, arrays = read_container(FILES[2], "testing")
+def with_link(link, params, version=schema.VERSION, which=2):
+    """A file whose link and its parameters are these."""
+    metadata, arrays = read_container(FILES[which], "testing")
     texts = json.loads(metadata["machine"])
-    for params in ([99.0, 0.0], [0.0], [0.0, 5.0], [0.5, 0.0], [0.0, -1.0], [10.0, "nan"]):
-        texts["output"] |= {"link": "onnx", "link_params": params}
-        with pytest.raises(dm.ModelFormatError, match="link_params"):
+    texts["output"] |= {"link": link, "link_params": params}
+    metadata = {**metadata, "version": str(version), "machine": json.dumps(texts)}
+    return b"".join(container(arrays, metadata))
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION + 1))
+@pytest.mark.parametrize(
+    "params",
+    [
+        *([99.0, 0.0], [0.0], [0.0, 5.0], [0.5, 0.0], [0.0, -1.0], [10.0, "nan"], [10.0, 1.5]),
+        *([0.0, "inf"], [True, 0.0], [None, 0.0], [{}, 0.0], [[], []], ["single", 0.0]),
+        *([0.0, 1e300], [-1.0, 0.0], [10.0, 1.0, "x"], [10.0, 1.0, None], [10.0, 0.0]),
+        *([2.0, 1.0, 0.5], [10.0, 2.0, 1.0], ["onnx"]),
+    ],
+    ids=str,
+)
+def test_a_program_of_steps_that_do_not_exist_is_refused(params, version):
+    for link, before in (("onnx", []), ("averaged onnx", [3.0])):
+        with pytest.raises(dm.ModelFormatError, match=r"link_params|step"):
+            dm.convert(with_link(link, [*before, *params], version))
+
+
+ADD = {"step": "add", "constants": [1.0]}
+WRONG_STEPS = {
+    "an unknown step": {"step": "os.system", "constants": []},
+    "no step": {"step": "", "constants": []},
+    "a step by number": {"step": 10, "constants": [1.0]},
+    "a step of no text": {"step": None, "constants": []},
+    "a step that is a list": {"step": ["add"], "constants": [1.0]},
+    "a constant too many": {"step": "logistic", "constants": [1.0]},
+    "no constant": {"step": "add", "constants": []},
+    "constants that are no list": {"step": "add", "constants": 1.0},
+    "constants that are an object": {"step": "add", "constants": {"0": 1.0}},
+    "a constant that is text": {"step": "add", "constants": ["1.0"]},
+    "a constant that is nothing": {"step": "add", "constants": [None]},
+    "a constant that is a truth value": {"step": "add", "constants": [True]},
+    "a constant that is a step": {"step": "add", "constants": [ADD]},
+    "constants left out": {"step": "logistic"},
+    "a name left out": {"constants": []},
+    "a field too many": {**ADD, "more": 1},
+    "a list": ["add", 1.0],
+    "text": "add",
+    "nothing": None,
+    "a number": 10.0,
+}
+
+
+@pytest.mark.parametrize("step", WRONG_STEPS.values(), ids=WRONG_STEPS)
+def test_a_step_of_another_form_is_refused(step):
+    for link, before in (("onnx", []), ("averaged onnx", [3.0])):
+        with pytest.raises(dm.ModelFormatError, match=r"link_params|step"):
+            dm.convert(with_link(link, [*before, ADD, step]))
+
+
+@pytest.mark.parametrize(
+    ("link", "params"),
+    [
+        ("identity", [ADD]),
+        ("softmax", [0.0, ADD]),
+        ("averaged onnx", [ADD]),
+        ("averaged onnx", [ADD, 3.0]),
+        ("averaged onnx", [0.0, ADD]),
+        ("averaged onnx", ["nan", ADD]),
+        ("averaged onnx", [-3.0, ADD]),
+        ("onnx", [3.0, ADD]),
+        ("expit", [0.0]),
+        ("expit", [-1.0]),
+    ],
+)
+def test_a_link_with_parameters_of_another_is_refused(link, params):
+    with pytest.raises(dm.ModelFormatError, match="link_params"):
+        dm.convert(with_link(link, params))
+
+
+def test_constants_for_other_columns_than_there_are_are_refused():
+    machine = make_machine([3], np.random.default_rng(0), n_outputs=2)
+    metadata, arrays = read_container(dm_bytes(machine), "testing")
+    texts = json.loads(metadata["machine"])
+    for steps in (
+        [{"step": "add", "constants": [1.0, 2.0, 3.0]}],
+        [{"step": "complement", "constants": []}, {"step": "add", "constants": [1.0, 2.0]}],
+    ):
+        texts["output"] |= {"link": "onnx", "link_params": steps}
+        with pytest.raises(dm.ModelFormatError, match="constants for"):
             dm.convert(b"".join(container(arrays, {**metadata, "machine": json.dumps(texts)})))
+
+
+def test_steps_that_would_fill_the_memory_are_refused():
+    with pytest.raises(dm.ModelFormatError, match="columns"):
+        dm.convert(with_link("onnx", [{"step": "opposite", "constants": []}] * 60))
+
+
+def test_fewer_labels_than_a_link_gives_responses_are_refused():
+    machine = make_machine([3], np.random.default_rng(0), n_outputs=1)
+    metadata, arrays = read_container(dm_bytes(machine), "testing")
+    texts = json.loads(metadata["machine"])
+    texts["output"] |= {
+        "decision": "argmax",
+        "classes": [{"dtype": "<U1", "labels": ["a", "b"]}],
+        "link": "onnx",
+        "link_params": [{"step": "opposite", "constants": []}] * 2,
+    }
+    with pytest.raises(dm.ModelFormatError, match="labels"):
+        dm.convert(b"".join(container(arrays, {**metadata, "machine": json.dumps(texts)})))

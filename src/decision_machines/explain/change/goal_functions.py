@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import UnsupportedModelError
+from ...machine.decisions import DECISIONS
+from ...machine.links import LINKS
 
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
     from .goals import Goal
 
 DOING = "searching for a counterfactual"
-NOT_MONOTONE = ("onnx", "catboost_mean_and_variance", "samme")
-"""Links that are not increasing in one margin (or not known to be)."""
-KEEPS_ORDER = ("identity", "softmax", "catboost_softmax", "lightgbm_softmax", "xgboost_softmax")
-"""Links under which the largest margin is the largest response, ties within rounding apart."""
 
 
 def bound_of(machine: DecisionMachine) -> str | None:
@@ -38,13 +36,12 @@ def bound_of(machine: DecisionMachine) -> str | None:
     output = machine.output
     if output.aggregate != "sum":
         return None
+    link, decision = LINKS[output.link], DECISIONS[output.decision]
     if output.decision == "argmax_margin" or (
-        output.decision == "argmax" and output.link in KEEPS_ORDER
+        output.decision == "argmax" and link.family.keeps_order
     ):
         return "classes"
-    if machine.n_outputs == 1 and (
-        output.link not in NOT_MONOTONE or output.decision.startswith("margin")
-    ):
+    if machine.n_outputs == 1 and (link.family.is_increasing or decision.reads == "margin"):
         return "margin"
     if output.decision == "second_margin_above" and machine.n_outputs == 2:
         return "second_margin"

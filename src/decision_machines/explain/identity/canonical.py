@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine import Rule, layout
+from ...machine.schema import steps_by_number
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -54,10 +55,12 @@ def header(machine: DecisionMachine) -> dict[str, Any]:
     answers = {
         name: getattr(output, name)
         for name in (
-            *("base_first", "divisor", "scale", "aggregate", "link", "link_params", "decision"),
+            *("base_first", "divisor", "scale", "aggregate", "link", "decision"),
             *("decision_params", "groups", "squeeze"),
         )
     }
+    # Steps by number, as when the first fingerprints were taken: they stay what they were.
+    answers["link_params"] = steps_by_number(output.link_params)
     answers |= {"dtype": output.dtype.name, "base": output.base.tolist()}
     answers["weights"] = None if output.weights is None else output.weights.tolist()
     if output.classes is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine import Output
+from ...machine.links import AVERAGED
 from .read_text import LightgbmText, broken
 
 LINK_OF = {
@@ -94,7 +95,7 @@ def output_of(
     link, params = objective.link, objective.link_params
     if averaged_over is not None:
         # Raw scores are plain sums even where answers are made of averages.
-        link, params = f"averaged {link}", (float(averaged_over), *params)
+        link, params = AVERAGED + link, (float(averaged_over), *params)
     decision = "response"
     decision_params: tuple[float, ...] = ()
     classes = np.arange(max(n_outputs, 2)) if objective.classifies else None

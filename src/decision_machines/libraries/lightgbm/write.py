@@ -22,6 +22,8 @@ from ..rounds import rounds_of
 from ..write_thresholds import double_thresholds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...machine import DecisionMachine
     from ..limits import Membership
 
@@ -155,39 +157,46 @@ def _members(m: Membership) -> np.ndarray:
 
 def _objective(machine: DecisionMachine, limits: Limits, n_iterations: int) -> tuple[str, bool]:
     """The objective's line, and whether answers are averages."""
-    output, k = machine.output, machine.n_outputs
-    link, params = output.link, output.link_params
-    divisor = output.divisor
-    if link.startswith("averaged "):
-        link, divisor, params = link.removeprefix("averaged "), divisor * params[0], params[1:]
-    elif divisor != 1 and link != "identity":
+    output = machine.output
+    link, averaged_over, numbers = output.without_average()
+    divisor = output.divisor * averaged_over
+    if output.divisor != 1 and link.name == output.link != "identity":
         limits.unknown_link()
     if divisor != 1 and divisor != n_iterations:
         limits.refuse(
             f"sums are divided by {divisor:g}; LightGBM divides by its {n_iterations} iterations",
             "use to_onnx, or keep the machine with machine.save",
         )
-    if len(output.groups) > 2:
+    if link.name not in WRITTEN or len(output.groups) > 2:
         limits.unknown_link()
-    slope = params[0] if params else 1.0
-    classifies = output.classes is not None
-    known = {
-        "identity": "regression" if k == 1 else "",
-        "lightgbm_exp": "poisson",
-        "lightgbm_softplus": "cross_entropy_lambda",
-        "signed_square": "regression sqrt",
-        "lightgbm_softmax": f"multiclass num_class:{k}",
-        "expit": f"multiclassova num_class:{k} sigmoid:{slope!r}"
-        if k > 1
-        else f"binary sigmoid:{slope!r}"
-        if classifies or slope != 1
-        else "cross_entropy",
-    }
-    if link not in known or (k > 1 and link not in ("identity", "expit", "lightgbm_softmax")):
+    slope = numbers[0] if numbers else 1.0
+    objective = WRITTEN[link.name](len(output), slope, output.classes is not None)
+    if objective is None:
         limits.unknown_link()
-    if link == "lightgbm_softmax" and k == 1:
-        limits.unknown_link()
-    return known[link], divisor != 1
+    return objective, divisor != 1
+
+
+def _sigmoid_objective(k: int, slope: float, classifies: bool) -> str:
+    if k > 1:
+        return f"multiclassova num_class:{k} sigmoid:{slope!r}"
+    return f"binary sigmoid:{slope!r}" if classifies or slope != 1 else "cross_entropy"
+
+
+def _of_one_output(objective: str) -> Callable[[int, float, bool], str | None]:
+    return lambda k, slope, classifies: objective if k == 1 else None
+
+
+WRITTEN: dict[str, Callable[[int, float, bool], str | None]] = {
+    "identity": lambda k, slope, classifies: "regression" if k == 1 else "",
+    "expit": _sigmoid_objective,
+    "lightgbm_softmax": lambda k, slope, classifies: f"multiclass num_class:{k}" if k > 1 else None,
+    "lightgbm_exp": _of_one_output("poisson"),
+    "lightgbm_softplus": _of_one_output("cross_entropy_lambda"),
+    "signed_square": _of_one_output("regression sqrt"),
+}
+"""For each link that LightGBM computes itself: from the number of outputs, the slope of a sigmoid
+and whether there are classes to the objective's line; None where LightGBM has no objective. All
+other links differ from LightGBM's in the last bit, and are refused."""
 
 
 class _Trees:

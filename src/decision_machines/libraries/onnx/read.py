@@ -13,11 +13,11 @@ import numpy as np
 
 from ...errors import MissingLibraryError, UnsupportedModelError
 from ...machine import Columns, DecisionMachine, Output, Trees, layout
+from ...machine.steps import Step
 from .expand import expand
 from .read_graph import Found, trace
 from .read_scores import Scores, check_certain, classifier, ensemble_5, gather, regressor
 from .read_trees import as_tests, read_nodes, read_nodes_5
-from .steps import program
 from .values import Attributes, refuse
 
 GRAPH_FIELD = 7
@@ -112,7 +112,7 @@ def _machine(found: Found, source: str, doing: str) -> DecisionMachine:
         divisor=float(max(n_trees, 1)) if scores.aggregate == "AVERAGE" else 1.0,
         aggregate={"MIN": "min", "MAX": "max"}.get(scores.aggregate, "sum"),
         link="onnx",
-        link_params=program([*((step, ()) for step in scores.steps), *found.steps]),
+        link_params=(*map(Step, scores.steps), *found.steps),
         decision=found.decision or scores.decision,
         decision_params=() if found.decision else scores.decision_params,
         classes=_classes(found, scores, doing),

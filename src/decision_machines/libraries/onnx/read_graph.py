@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import UnsupportedModelError
+from ...machine.steps import Step
+from .steps import ARITHMETIC, FUNCTIONS, NORMALIZE, arithmetic_step
 from .values import Attributes, array_of, refuse
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Answer:
     features: Features
     n_columns: int
     dtype: Any
-    steps: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Found:
 
     node: Any
     features: Features
-    steps: list[tuple[str, tuple[float, ...]]] = field(default_factory=list)
+    steps: tuple[Step, ...] = ()
     decision: str | None = None
     labels: np.ndarray | None = None
 
@@ -192,7 +194,7 @@ def _found(outputs: list[Any], names: list[str], doing: str) -> Found:
     return Found(
         one.node,
         one.features,
-        list(scores.steps) if scores else [],
+        scores.steps if scores else (),
         "argmax" if label is not None and label.of_scores is not None else None,
         label.labels if label is not None else None,
     )
@@ -229,8 +231,8 @@ def _label_type(label: Label) -> int:
 
 
 def _step(answer: Answer, name: str, constants: tuple[float, ...], dtype: Any = None) -> Answer:
-    step = (name, constants)
-    return replace(answer, steps=(*answer.steps, step), dtype=dtype or answer.dtype)
+    steps = (*answer.steps, Step(name, constants))
+    return replace(answer, steps=steps, dtype=dtype or answer.dtype)
 
 
 def _trees(node: Any, given: list, doing: str) -> Any:
@@ -304,32 +306,34 @@ def _reshape(node: Any, given: list, doing: str) -> Any:
     return value if isinstance(value, Features) and shape == [-1, len(value.index)] else None
 
 
-def _arithmetic(by: str, reverse: str) -> Callable:
+def _arithmetic(operator: str) -> Callable:
     def operate(node: Any, given: list, doing: str) -> Any:
         if len(given) != 2:
             return None
         first, second = given
         if isinstance(first, Answer) and isinstance(second, np.ndarray):
-            answer, constant, name = first, second, by
+            answer, constant, is_first = first, second, False
         elif isinstance(second, Answer) and isinstance(first, np.ndarray):
-            answer, constant, name = second, first, reverse
+            answer, constant, is_first = second, first, True
         else:
             return None
         flat = constant.reshape(-1)
         is_row = constant.ndim == 0 or constant.shape[-1] == flat.size
         if flat.size not in (1, answer.n_columns) or not is_row or constant.dtype != answer.dtype:
             return None
-        return _step(answer, name, tuple(flat.tolist()))
+        step = arithmetic_step(operator, constant_first=is_first)
+        return _step(answer, step, tuple(flat.tolist()))
 
     return operate
 
 
-def _function(name: str, dtypes: tuple = (np.float32, np.float64)) -> Callable:
-    """An operator that changes scores of these dtypes one by one."""
+def _function(step: str) -> Callable:
+    """An operator that changes scores one by one; only a sign is alike to the bit in float64."""
+    dtypes = (np.float32, np.float64) if step == "negate" else (np.float32,)
 
     def operate(node: Any, given: list, doing: str) -> Any:
         fits = bool(given) and isinstance(given[0], Answer) and given[0].dtype in dtypes
-        return _step(given[0], name, ()) if fits else None
+        return _step(given[0], step, ()) if fits else None
 
     return operate
 
@@ -337,7 +341,7 @@ def _function(name: str, dtypes: tuple = (np.float32, np.float64)) -> Callable:
 def _normalizer(node: Any, given: list, doing: str) -> Any:
     if Attributes(node, doing).text("norm", "MAX") != "L1":
         return None
-    return _step(given[0], "normalize", ()) if given and isinstance(given[0], Answer) else None
+    return _step(given[0], NORMALIZE, ()) if given and isinstance(given[0], Answer) else None
 
 
 def _constant(node: Any, given: list, doing: str) -> Any:
@@ -355,15 +359,10 @@ OPERATORS: dict[tuple[str, str], Callable] = {
     ("ai.onnx", "ArgMax"): _argmax,
     ("ai.onnx", "Reshape"): _reshape,
     ("ai.onnx", "Constant"): _constant,
-    ("ai.onnx", "Add"): _arithmetic("add", "add"),
-    ("ai.onnx", "Sub"): _arithmetic("subtract", "subtract_from"),
-    ("ai.onnx", "Mul"): _arithmetic("multiply", "multiply"),
-    ("ai.onnx", "Div"): _arithmetic("divide", "divide_into"),
-    ("ai.onnx", "Neg"): _function("negate"),
+    **{("ai.onnx", how.name): _arithmetic(how.name) for how in ARITHMETIC.values()},
     # Softmax is not among them: ONNX Runtime's own is off by several units in the last place, in
     # a way that depends on the processor.
-    ("ai.onnx", "Exp"): _function("exp", (np.float32,)),
-    ("ai.onnx", "Sigmoid"): _function("sigmoid", (np.float32,)),
+    **{("ai.onnx", name): _function(step) for step, name in FUNCTIONS.items()},
     ("ai.onnx.ml", "Normalizer"): _normalizer,
     ("ai.onnx.ml", "ArrayFeatureExtractor"): _select,
     ("ai.onnx.ml", "ZipMap"): _same,

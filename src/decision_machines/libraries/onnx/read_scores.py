@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import UnsupportedModelError
 from ...machine import ALL_OUTPUTS
 from ...machine.trees import ranges
+from .steps import TRANSFORMS
 from .values import Attributes, refuse
 
 if TYPE_CHECKING:
@@ -24,13 +25,8 @@ if TYPE_CHECKING:
 
     from .read_trees import Graph
 
-TRANSFORMS = {
-    "NONE": [],
-    "LOGISTIC": ["logistic"],
-    "SOFTMAX": ["softmax"],
-    "SOFTMAX_ZERO": ["softmax_zero"],
-    "PROBIT": ["probit"],
-}
+STEPS_OF = {"NONE": [], **{name: [step] for step, name in TRANSFORMS.items()}}
+"""The steps of each post_transform."""
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
 
@@ -254,12 +250,12 @@ def check_certain(scores: Scores, leaves: Leaves, has_base: bool, doing: str) ->
 
 
 def _steps(transform: str, n: int, doing: str) -> list[str]:
-    if transform not in TRANSFORMS:
+    if transform not in STEPS_OF:
         raise UnsupportedModelError(
-            doing, f"the post_transform {transform!r}", f"use one of {', '.join(TRANSFORMS)}"
+            doing, f"the post_transform {transform!r}", f"use one of {', '.join(STEPS_OF)}"
         )
     # ONNX Runtime transforms a single score by PROBIT only.
-    return TRANSFORMS[transform] if n > 1 or transform == "PROBIT" else []
+    return STEPS_OF[transform] if n > 1 or transform == "PROBIT" else []
 
 
 def _aggregate(name: str, doing: str) -> str:

@@ -15,9 +15,11 @@ import numpy as np
 
 from ...errors import InexactWarning, InputError
 from ...machine import Rule
+from ...machine.steps import Step
 from ..limits import Limits, margins_only, require
 from .operators import operator_3, operator_5
-from .write_links import TRANSFORMS, steps_of
+from .steps import ARITHMETIC, CASTS, FUNCTIONS, NORMALIZE, TRANSFORMS
+from .write_links import steps_of
 from .write_nodes import graph_of, joined
 from .write_weights import end_weights, weights_3, weights_5, with_unreachable_leaf
 
@@ -105,8 +107,8 @@ class _Plan:
     def model(self) -> Any:
         steps, classifier = steps_of(self.limits, self.operator, self.causes)
         outputs = self._trees(steps, classifier)
-        for name, params in steps:
-            self._apply(name, params)
+        for step in steps:
+            self._apply(step)
         return self._model(outputs or self._outputs(self.machine.output))
 
     def _model(self, outputs: list[tuple[str, str, Any, list]]) -> Any:
@@ -137,7 +139,7 @@ class _Plan:
 
     # ------------------------------------------------------------------ trees
 
-    def _trees(self, steps: list, classifier: Chooser | None) -> list:
+    def _trees(self, steps: list[Step], classifier: Chooser | None) -> list:
         """Add the tree operator; the outputs, where it makes the labels itself."""
         machine, output, limits = self.machine, self.machine.output, self.limits
         k = machine.n_outputs
@@ -164,8 +166,8 @@ class _Plan:
             for row in end_weights(values_, n_ends)
         ]
         transform = "NONE"
-        if steps and steps[0][0] in TRANSFORMS:
-            transform = steps.pop(0)[0].upper()
+        if steps and steps[0].name in TRANSFORMS:
+            transform = TRANSFORMS[steps.pop(0).name]
         if self.operator == "v5":
             if transform in ("SOFTMAX", "LOGISTIC"):
                 limits.refuse(
@@ -191,7 +193,7 @@ class _Plan:
             self.last, self.dtype = "sums", np.float32
             if computes == np.float64:
                 self._rounds(steps)
-            elif steps and steps[0][0] == "single":
+            elif steps and steps[0].name == "single":
                 steps.pop(0)
             return []
         return self._classifier(graph, weights, computes, transform, base, steps, classifier)
@@ -201,9 +203,9 @@ class _Plan:
         """How many trees of one leaf hold the base scores: a leaf of version 5 has one weight."""
         return 1 if self.operator == "v3" else self.machine.n_outputs
 
-    def _rounds(self, steps: list) -> None:
+    def _rounds(self, steps: list[Step]) -> None:
         """Version 3 answers in float32, which a machine may ask for."""
-        if steps and steps[0][0] == "single":
+        if steps and steps[0].name == "single":
             steps.pop(0)
         else:
             self.causes.append(
@@ -211,7 +213,7 @@ class _Plan:
                 "answer (operator='v5' answers in float64)"
             )
 
-    def _base(self, steps: list):
+    def _base(self, steps: list[Step]):
         """The aggregate, the constants added by trees before and after, and base values.
 
         What the operator itself cannot do is put in front of the steps.
@@ -226,11 +228,11 @@ class _Plan:
             n_trees *= machine.n_outputs
         n_trees += self.n_ends * (before is not None)
         averages = is_sum and output.divisor != 1 and output.divisor == n_trees
-        own: list[tuple[str, Any]] = []
+        own: list[Step] = []
         if output.divisor != 1 and not averages:
-            own.append(("divide", [output.divisor]))
+            own.append(Step("divide", (output.divisor,)))
         if output.scale != 1:
-            own.append(("multiply", [output.scale]))
+            own.append(Step("multiply", (output.scale,)))
         after = values = None
         if has_base and before is None:
             # ONNX Runtime adds no base value to an output that no leaf has a weight for.
@@ -240,8 +242,8 @@ class _Plan:
             elif is_sum and not own and not averages:
                 after = base
             else:
-                own.append(("add", base.tolist()))
-        if own and steps and steps[0][0] in TRANSFORMS:
+                own.append(Step("add", tuple(base.tolist())))
+        if own and steps and steps[0].name in TRANSFORMS:
             self.limits.refuse(
                 f"the link {output.link!r} of sums that are divided, multiplied or added to",
                 "write the margins alone, with margins=True",
@@ -282,25 +284,17 @@ class _Plan:
             ("probabilities", "probabilities", TensorProto.FLOAT, [None, len(labels)]),
         ]
 
-    def _apply(self, name: str, params: list[float]) -> None:
+    def _apply(self, step: Step) -> None:
         """Add the operator of a step."""
-        constant = np.array(params, self.dtype)
-        arithmetic = {
-            "add": ("Add", False),
-            "subtract": ("Sub", False),
-            "subtract_from": ("Sub", True),
-            "multiply": ("Mul", False),
-            "divide": ("Div", False),
-            "divide_into": ("Div", True),
-        }
-        if name in ("single", "double"):
-            self.cast(np.float32 if name == "single" else np.float64)
-        elif name in arithmetic:
-            operator, first = arithmetic[name]
-            self.step(operator, constant, first=first)
-        elif name in ("negate", "exp", "sigmoid"):
-            self.step({"negate": "Neg", "exp": "Exp", "sigmoid": "Sigmoid"}[name])
-        elif name == "normalize":
+        if step.name in CASTS:
+            self.cast(CASTS[step.name])
+        elif step.name in ARITHMETIC:
+            how = ARITHMETIC[step.name]
+            constant = np.array(step.constants, self.dtype)
+            self.step(how.name, constant, first=how.constant_first)
+        elif step.name in FUNCTIONS:
+            self.step(FUNCTIONS[step.name])
+        elif step.name == NORMALIZE:
             self.step("Normalizer", norm="L1")
         else:
             self.limits.unknown_link()

@@ -5,30 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...machine import links
+from ...machine.steps import Step
+from .steps import PAIRS, TRANSFORMS
+
 if TYPE_CHECKING:
     import numpy as np
 
+    from ...machine.links import Link
     from ..limits import Limits
 
-Step = tuple[str, list[float]]
-"""The name of a step and its constants."""
-
-STEPS = (
-    "single", "double", "logistic", "softmax", "softmax_zero", "probit", "complement", "opposite",
-    "beside_zero", "normalize", "add", "subtract", "subtract_from", "multiply", "divide",
-    "divide_into", "negate", "exp", "sigmoid",
-)  # fmt: skip
-"""The steps of the link `onnx`, by their numbers."""
-TRANSFORMS = ("logistic", "softmax", "softmax_zero", "probit")
-PAIRS = ("complement", "opposite", "beside_zero")
-LINKS = {
-    **dict.fromkeys(("sigmoid", "expit", "xgboost_sigmoid"), "sigmoid"),
-    **dict.fromkeys(
-        ("softmax", "xgboost_softmax", "lightgbm_softmax", "catboost_softmax"), "softmax"
-    ),
-    **dict.fromkeys(("exp", "xgboost_exp", "lightgbm_exp", "catboost_exp"), "exp"),
+WRITTEN = {
+    links.IDENTITY: (),
+    links.SIGMOID: (Step("single"), Step("sigmoid")),
+    links.SOFTMAX: (Step("softmax"),),
+    links.EXPONENTIAL: (Step("single"), Step("exp")),
 }
-"""Links of other libraries that ONNX Runtime computes in its own way."""
+"""Steps for the links of other libraries; ONNX Runtime computes them in float32, in its own way."""
+REFUSED = {
+    links.SOFTPLUS: "log(1 + exp), which is not among the steps",
+    links.STEP: "a step at 0, which is not among the steps",
+    links.SIGNED_SQUARE: "a square with a sign, which is not among the steps",
+    links.ISOLATION: "a power of 2, which is not among the steps",
+    links.ADABOOST: "a softmax of margins that are divided by the number of classes",
+    links.MEAN_AND_VARIANCE: "two outputs that are linked in two ways",
+}
+"""Why links of the other families are refused. (The family of steps is written as it is.)"""
 
 
 @dataclass(frozen=True)
@@ -62,39 +64,40 @@ def steps_of(limits: Limits, operator: str, causes: list[str]) -> tuple[list[Ste
             f"output.classes of dtype {labels.dtype}, which ONNX does not have",
             "write the margins alone, with margins=True, and choose the labels yourself",
         )
-    if output.link == "onnx":
+    link = links.LINKS[output.link]
+    if link.takes_steps and not link.is_averaged:
         return _program(limits, operator, labels)
     if output.link == "averaged identity" and not decides:
-        return [("divide", [output.link_params[0]])], None
-    if output.link != "identity" and output.link not in LINKS:
-        limits.unknown_link()
-    link = LINKS.get(output.link, "identity")
-    if link == "sigmoid" and output.link_params not in ((), (1.0,)):
-        limits.unknown_link()
+        return [Step("divide", output.link_numbers)], None
+    if link.is_averaged:
+        limits.unknown_link("averages, and not sums, are linked")
+    if link.family in REFUSED:
+        limits.unknown_link(REFUSED[link.family])
+    if link.family is links.SIGMOID and output.link_numbers not in ((), (1.0,)):
+        limits.unknown_link("ONNX's sigmoid has no slope")
     if decides and output.decision not in (
         "argmax", "argmax_margin", "above", "margin_above", "margin_at_least"
     ):  # fmt: skip
         limits.unknown_link()
-    if link != "identity":
+    if link.family is not links.IDENTITY:
         causes.append(f"the link {output.link!r} is ONNX Runtime's, in float32")
-    k = len(output)
-    if decides and k == 1:
+    if link.family is links.SOFTMAX and len(output) == 1:
+        limits.unknown_link("ONNX Runtime leaves a single score out of a softmax")
+    if decides and len(output) == 1:
         return _binary(limits, operator, causes, link, labels)
-    if link == "softmax":
-        return [("softmax", [])], None
-    if link == "identity":
-        return [], None
-    return [("single", []), (link, [])], None
+    return list(WRITTEN[link.family]), None
 
 
-def _binary(limits: Limits, operator: str, causes: list[str], link: str, labels: Any):
+def _binary(
+    limits: Limits, operator: str, causes: list[str], link: Link, labels: Any
+) -> tuple[list[Step], Chooser]:
     """Two labels of one margin: what TreeEnsembleClassifier does, with a threshold of 0."""
     output = limits.machine.output
     threshold = (output.decision_params or (0.0,))[0]
     fits = (output.decision == "above" and output.decision_params in ((), (0.5,))) or threshold == 0
     is_number = labels is not None and labels.dtype.kind in "biu"
     if (
-        link != "sigmoid"
+        link.family is not links.SIGMOID
         or operator != "v3"
         or not fits
         or labels is None
@@ -109,22 +112,17 @@ def _binary(limits: Limits, operator: str, causes: list[str], link: str, labels:
         )
     if output.decision == "margin_at_least":
         causes.append("a margin of exactly 0 gives the first label, the machine's second")
-    return [("logistic", [])], Chooser(labels, "opposite", 0)
+    return [Step("logistic")], Chooser(labels, "opposite", 0)
 
 
-def _program(limits: Limits, operator: str, labels: Any):
+def _program(limits: Limits, operator: str, labels: Any) -> tuple[list[Step], Chooser | None]:
     """The steps of a machine that was read from an ONNX model."""
     output = limits.machine.output
-    steps: list[Step] = []
-    at, params = 0, output.link_params
-    while at < len(params):
-        n = int(params[at + 1])
-        steps.append((STEPS[int(params[at])], list(params[at + 2 : at + 2 + n])))
-        at += 2 + n
-    pair = steps[0][0] if steps and steps[0][0] in PAIRS else None
+    steps = list(output.link_steps)
+    names = [step.name for step in steps]
+    pair = names[0] if names and names[0] in PAIRS else None
     if pair is None and output.decision in ("response", "margin", "argmax"):
         return steps, None
-    names = [name for name, _ in steps]
     if operator != "v3" or names[-1:] != ["single"]:
         limits.refuse(
             "it chooses labels as TreeEnsembleClassifier does, which version 5 has not",
@@ -134,4 +132,4 @@ def _program(limits: Limits, operator: str, labels: Any):
     if len(at_most_one) > 1 or set(at_most_one) - set(TRANSFORMS):
         limits.unknown_link()
     fed = {"beside_zero": 1, None: None}.get(pair, 0)
-    return [(n, []) for n in at_most_one], Chooser(labels, pair, fed)
+    return list(map(Step, at_most_one)), Chooser(labels, pair, fed)

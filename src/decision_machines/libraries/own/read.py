@@ -7,19 +7,21 @@ the types and ranges of all else, and at last the machine's own invariants.
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
 from ...machine import CategorySets, Columns, DecisionMachine, LinearLeaves, Output, Trees, schema
-from ...machine.schema import label_from_json, number_from_json
+from ...machine.schema import label_from_json, number_from_json, parameter_from_json
 from ..document import Document
 from .safetensors import read_container, strict_json
 
-STEPS = 19
-"""Of the programs of the link `onnx`."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = TypeVar("P")
 
 
 def looks_like_dm(data: bytes) -> bool:
@@ -65,7 +67,7 @@ def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachi
         linear = LinearLeaves(
             *(arrays[f"linear.{name}"] for name in ("intercept", "start", "feature", "coefficient"))
         )
-    machine = DecisionMachine(
+    return DecisionMachine(
         columns=columns,
         selection=_selection(arrays, len(columns), doing),
         t=arrays["t"],
@@ -82,8 +84,6 @@ def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachi
         linear=linear,
         source=document.text("source"),
     )
-    _check_answers(machine, doing)
-    return machine
 
 
 # ---------------------------------------------------------------------- arrays
@@ -221,40 +221,25 @@ def _output(document: Document, arrays: dict[str, np.ndarray]) -> Output:
         aggregate=document.text("aggregate"),
         weights=arrays.get("output.weights"),
         link=document.text("link"),
-        link_params=_parameters(document, "link", schema.LINKS),
+        link_params=_parameters(document, "link_params", parameter_from_json),
         decision=document.text("decision"),
-        decision_params=_parameters(document, "decision", schema.DECISIONS),
+        decision_params=_parameters(document, "decision_params", number_from_json),
         classes=_classes(document, arrays, len(groups) - 1),
         groups=tuple(groups),
         squeeze=_truth(document, "squeeze"),
     )
 
 
-def _parameters(document: Document, what: str, table: dict) -> tuple[float, ...]:
-    name, key = document.text(what), f"{what}_params"
-    if name not in table:
-        raise document.fault(f"{document.name(what)} is {name[:60]!r}, which we do not know")
-    low, high = table[name]
-    numbers = [number_from_json(value) for value in _list(document, key)]
-    params = tuple(number for number in numbers if number is not None)
-    fits = len(params) == len(numbers) and low <= len(params) <= (
-        len(params) if high is None else high
-    )
-    if not fits or (name.endswith("onnx") and not _is_program(params[low:])):
-        raise document.fault(f"{document.name(key)} is not what {name} takes")
-    return params
-
-
-def _is_program(params: tuple[float, ...]) -> bool:
-    """Steps, each a number, a count and as many constants."""
-    at = 0
-    while at < len(params):
-        if at + 1 >= len(params) or params[at] not in range(STEPS):
-            return False
-        if not 0 <= params[at + 1] <= len(params) or params[at + 1] != int(params[at + 1]):
-            return False
-        at += 2 + int(params[at + 1])
-    return at == len(params)
+def _parameters(
+    document: Document, key: str, from_json: Callable[[Any], P | None]
+) -> tuple[P, ...]:
+    found = []
+    for value in _list(document, key):
+        parameter = from_json(value)
+        if parameter is None:
+            raise document.fault(f"{document.name(key)} has {str(value)[:80]}, which is unknown")
+        found.append(parameter)
+    return tuple(found)
 
 
 def _classes(
@@ -297,23 +282,6 @@ def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
     if len(labels) * width > schema.TEXT_LIMIT or any(len(label) > width for label in labels):
         raise entry.fault(f"{entry.path} are not {width} characters wide")
     return np.array(labels, text)
-
-
-def _check_answers(machine: DecisionMachine, doing: str) -> None:
-    """As many labels as the decision chooses among."""
-    output = machine.output
-    needed = schema.LABELS_NEEDED.get(output.decision)
-    if needed is None:
-        return
-    labels = output.classes or ()
-    widths = np.diff(output.groups).tolist()
-    if output.decision == "second_margin_above" and len(output) < 2:
-        _broken(doing, "a decision by the second of one output")
-    if not labels or any(
-        len(own) < max(needed, width if needed == 1 else 0)
-        for own, width in zip(labels, widths, strict=True)
-    ):
-        _broken(doing, f"too few labels for the decision {output.decision!r}")
 
 
 # ---------------------------------------------------------------------- values of JSON

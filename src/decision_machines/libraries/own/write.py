@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import UnsupportedModelError
 from ...files.atomic import write_atomically
 from ...machine import schema
-from ...machine.schema import label_to_json, number_to_json
+from ...machine.schema import label_to_json, number_to_json, parameter_to_json
 
 if TYPE_CHECKING:
     import os
@@ -140,14 +140,6 @@ def _columns(columns: Columns) -> dict[str, Any]:
 
 
 def _output(output: Output) -> dict[str, Any]:
-    for table, name in ((schema.LINKS, output.link), (schema.DECISIONS, output.decision)):
-        if name not in table:
-            raise UnsupportedModelError(
-                DOING,
-                f"the link or decision {name!r}, which files of version {schema.VERSION} do not "
-                "have",
-                f"use one of {', '.join(table)}",
-            )
     return {
         "dtype": output.dtype.name,
         "base_first": bool(output.base_first),
@@ -155,7 +147,7 @@ def _output(output: Output) -> dict[str, Any]:
         "scale": number_to_json(output.scale),
         "aggregate": output.aggregate,
         "link": output.link,
-        "link_params": [number_to_json(p) for p in output.link_params],
+        "link_params": [parameter_to_json(p) for p in output.link_params],
         "decision": output.decision,
         "decision_params": [number_to_json(p) for p in output.decision_params],
         "groups": list(output.groups),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InexactWarning
-from ...machine import Rule
+from ...machine import Rule, links
 from ..limits import Limits, flags, margins_only, memberships, missing_answers, require
 from ..nodes import nodes_of
 from ..write_thresholds import double_thresholds
@@ -23,16 +23,23 @@ if TYPE_CHECKING:
     from ...machine import DecisionMachine, Output
     from ..limits import Membership
 
-LINKS = {
-    "identity": "identity",
-    **dict.fromkeys(("sigmoid", "expit", "xgboost_sigmoid"), "sigmoid"),
-    **dict.fromkeys(
-        ("softmax", "xgboost_softmax", "lightgbm_softmax", "catboost_softmax"), "softmax"
-    ),
-    **dict.fromkeys(("exp", "xgboost_exp", "lightgbm_exp", "catboost_exp"), "exponential"),
-    "signed_square": "signed_square",
+WRITTEN = {
+    links.IDENTITY: "identity",
+    links.SIGMOID: "sigmoid",
+    links.SOFTMAX: "softmax",
+    links.EXPONENTIAL: "exponential",
+    links.SIGNED_SQUARE: "signed_square",
 }
-"""Treelite's postprocessor for each link; all but the first are computed in its own way."""
+"""Treelite's postprocessor for each family; all but the first are computed in its own way."""
+REFUSED = {
+    links.SOFTPLUS: "log(1 + exp) is not written as a postprocessor of Treelite",
+    links.STEP: "a step at 0 is not written as a postprocessor of Treelite",
+    links.ISOLATION: "Treelite divides depths by a constant of its own",
+    links.ADABOOST: "Treelite's softmax does not divide margins by the number of classes",
+    links.MEAN_AND_VARIANCE: "Treelite links all outputs in one way",
+    links.STEPS: "Treelite has one postprocessor and no steps",
+}
+"""Why links of the other families are refused."""
 
 
 def to_treelite(machine: DecisionMachine, *, margins: bool = False) -> Any:
@@ -149,13 +156,17 @@ def _members(m: Membership) -> np.ndarray:
 
 def _link(output: Output, limits: Limits) -> tuple[str, float]:
     """Treelite's postprocessor and the slope of its sigmoid."""
-    link = LINKS.get(output.link)
-    k = len(output)
-    if link is None or len(output.groups) > 2 or (link == "softmax" and k == 1):
+    known, k = links.LINKS[output.link], len(output)
+    if known.is_averaged:
+        limits.unknown_link("Treelite's margins are averages too")
+    if known.family in REFUSED:
+        limits.unknown_link(REFUSED[known.family])
+    link = WRITTEN[known.family]
+    if len(output.groups) > 2 or (link == "softmax" and k == 1):
         limits.unknown_link()
     alpha = 1.0
     if link == "sigmoid":
-        alpha = output.link_params[0] if output.link_params else 1.0
+        alpha = output.link_numbers[0] if output.link_numbers else 1.0
         link = "sigmoid" if k == 1 else "multiclass_ova"
     if k > 1 and link in ("exponential", "signed_square"):
         limits.unknown_link()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import _native
 from ...machine import Output
+from ...run.links import libm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +25,7 @@ def _same(score: np.float32) -> np.float32:
 
 def _log(score: np.float32) -> float:
     """log in float32, by the C library that XGBoost itself calls, to agree in the last bit."""
-    found = np.array([score], np.float32)
-    _native.libm("log", found)
-    return float(found[0])
+    return float(libm.log(np.array([score], np.float32))[0])
 
 
 def _logit(score: np.float32) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import _native
+from ...run.links import libm
 
 if TYPE_CHECKING:
     from ...machine import Output
@@ -49,29 +49,12 @@ def objective_of(output: Output, limits: Limits) -> Objective:
         )
     if decides == "above" and output.decision_params not in ((), (0.5,)):
         limits.unknown_link()
-    same = (None, None)
-    logistic = (lambda m: 1 / (1 + np.exp(-m)), _logit)
-    exponential = (np.exp, _log)
-    table: dict[tuple[str, str], tuple] = {
-        ("identity", "response"): ("reg:squarederror", *same),
-        ("xgboost_exp", "response"): ("count:poisson", *exponential),
-        ("xgboost_rounded_exp", "response"): ("survival:aft", *exponential),
-        ("xgboost_step", "response"): ("binary:hinge", *same),
-        ("xgboost_step", "above"): ("binary:hinge", *same),
-        ("xgboost_sigmoid", "above"): ("binary:logistic", *logistic),
-        ("xgboost_sigmoid", "above_each"): ("binary:logistic", *logistic),
-        ("identity", "above"): ("binary:logitraw", *same),
-        ("xgboost_softmax", "response"): ("multi:softprob", *same),
-        ("xgboost_softmax", "argmax"): ("multi:softprob", *same),
-        ("xgboost_softmax", "argmax_margin"): ("multi:softmax", *same),
-        ("softmax", "argmax_margin"): ("multi:softmax", *same),
-    }
     if (output.link, decides) == ("xgboost_sigmoid", "response"):
         name = "reg:logistic" if labels is None else "binary:logistic"
-        return Objective(name, *logistic)
-    if (output.link, decides) not in table:
+        return Objective(name, *LOGISTIC)
+    if (output.link, decides) not in WRITTEN:
         limits.unknown_link()
-    found = Objective(*table[output.link, decides])
+    found = WRITTEN[output.link, decides]
     if found.name.startswith("multi:") and (k < 2 or not numbered):
         limits.unknown_link()
     if found.name == "reg:squarederror" and labels is not None:
@@ -81,9 +64,7 @@ def objective_of(output: Output, limits: Limits) -> Objective:
 
 def _log(score: np.ndarray) -> np.ndarray:
     """log in float32, by the C library that XGBoost itself calls, to agree in the last bit."""
-    found = np.where(score > 0, score, np.float32(np.nan))
-    _native.libm("log", found)
-    return found
+    return libm.log(np.where(score > 0, score, np.float32(np.nan)))
 
 
 def _logit(score: np.ndarray) -> np.ndarray:
@@ -108,3 +89,24 @@ def base_scores(objective: Objective, base: np.ndarray) -> np.ndarray | None:
             return None
         found.append(hits[len(hits) // 2])
     return np.array(found, np.float32)
+
+
+SAME = (None, None)
+LOGISTIC = (lambda m: 1 / (1 + np.exp(-m)), _logit)
+EXPONENTIAL = (np.exp, _log)
+WRITTEN: dict[tuple[str, str], Objective] = {
+    ("identity", "response"): Objective("reg:squarederror", *SAME),
+    ("xgboost_exp", "response"): Objective("count:poisson", *EXPONENTIAL),
+    ("xgboost_rounded_exp", "response"): Objective("survival:aft", *EXPONENTIAL),
+    ("xgboost_step", "response"): Objective("binary:hinge", *SAME),
+    ("xgboost_step", "above"): Objective("binary:hinge", *SAME),
+    ("xgboost_sigmoid", "above"): Objective("binary:logistic", *LOGISTIC),
+    ("xgboost_sigmoid", "above_each"): Objective("binary:logistic", *LOGISTIC),
+    ("identity", "above"): Objective("binary:logitraw", *SAME),
+    ("xgboost_softmax", "response"): Objective("multi:softprob", *SAME),
+    ("xgboost_softmax", "argmax"): Objective("multi:softprob", *SAME),
+    ("xgboost_softmax", "argmax_margin"): Objective("multi:softmax", *SAME),
+    ("softmax", "argmax_margin"): Objective("multi:softmax", *SAME),
+}
+"""The objective of each link and decision that XGBoost has to the bit; ("xgboost_sigmoid",
+"response") is one of two, by whether there are labels. All others are refused."""

@@ -1,12 +1,14 @@
-"""From margins to probabilities or responses, one function for each link, by name."""
+"""From margins to probabilities or responses: a function for each link of `machine.links`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...machine.links import LINKS as KNOWN
 from . import catboost as catboost_links
+from . import libm
 from . import lightgbm as lightgbm_links
 from . import onnx as onnx_links
 from . import xgboost as xgboost_links
@@ -63,32 +65,44 @@ def isolation(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     return -(2 ** (-margin))
 
 
-LINKS: dict[str, Callable[..., np.ndarray]] = {
+PLAIN: dict[str, Callable[..., np.ndarray]] = {
     "identity": identity,
     "sigmoid": sigmoid,
+    "expit": expit,
     "softmax": softmax,
     "exp": exp,
-    "expit": expit,
     "samme": samme,
     "isolation": isolation,
-}
-LINKS |= {
     "xgboost_sigmoid": xgboost_links.sigmoid,
-    "xgboost_exp": xgboost_links.exp,
+    "xgboost_exp": libm.exp,
     "xgboost_rounded_exp": xgboost_links.rounded_exp,
     "xgboost_softmax": xgboost_links.softmax,
     "xgboost_step": xgboost_links.step,
-}
-LINKS |= {"onnx": onnx_links.onnx}
-LINKS |= {
     "catboost_exp": catboost_links.exp,
     "catboost_softmax": catboost_links.softmax,
     "catboost_mean_and_variance": catboost_links.mean_and_variance,
-}
-LINKS |= {
-    "lightgbm_exp": lightgbm_links.exp,
+    "lightgbm_exp": libm.exp,
     "lightgbm_softmax": lightgbm_links.softmax,
     "lightgbm_softplus": lightgbm_links.softplus,
     "signed_square": lightgbm_links.signed_square,
+    "onnx": onnx_links.onnx,
 }
-LINKS |= {f"averaged {name}": lightgbm_links.averaged(link) for name, link in list(LINKS.items())}
+"""The function of every link that divides nothing."""
+
+
+def averaged(link: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The link of a random forest: its margins are sums, its answers are made of averages."""
+
+    def of_average(
+        margin: Float[np.ndarray, "m k"], divisor: float, *params: Any
+    ) -> Float[np.ndarray, "m r"]:
+        return link(margin / margin.dtype.type(divisor), *params)
+
+    return of_average
+
+
+LINKS: dict[str, Callable[..., np.ndarray]] = {
+    name: averaged(PLAIN[link.plain.name]) if link.is_averaged else PLAIN[name]
+    for name, link in KNOWN.items()
+}
+"""The function of every link of `machine.links`: margins and the link's parameters → responses."""

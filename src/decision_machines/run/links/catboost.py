@@ -25,7 +25,7 @@ LANES = 4
 
 def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     """CatBoost's exponential, clamped to the range of float64 throughout."""
-    x = np.clip(margin, LOWEST, HIGHEST)
+    x = np.clip(margin.astype(np.float64), LOWEST, HIGHEST)
     # Adding 3 · 2^51 leaves the nearest integer of x · 2048 / log 2 in the low bits.
     shift = float(3 << 51)
     shifted = x * (STEPS / math.log(2.0)) + shift

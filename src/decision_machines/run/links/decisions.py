@@ -1,4 +1,4 @@
-"""From margins and responses to answers, one function for each way to decide, by name."""
+"""From margins and responses to predictions: one function for each of `machine.decisions`."""
 
 from __future__ import annotations
 

@@ -9,8 +9,6 @@ import numpy as np
 from .libm import exp, log1p
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jaxtyping import Float
 
 
@@ -33,12 +31,3 @@ def signed_square(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     """What undoes the signed square root of a target."""
     with np.errstate(over="ignore"):
         return np.sign(margin) * margin * margin
-
-
-def averaged(link: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """The link of a random forest: its margins are sums, its answers are made of averages."""
-
-    def of_average(margin: Float[np.ndarray, "m k"], divisor: float, *params: float):
-        return link(margin / margin.dtype.type(divisor), *params)
-
-    return of_average

@@ -1,10 +1,9 @@
 """What an ONNX graph does to the sums of its trees, step by step, as ONNX Runtime computes it.
 
-The link `onnx` takes a program as its parameters: for each step its number in `STEPS`, how many
-constants follow, and the constants. The transforms of the tree operators use float32 and the C
-library's exponential and logarithm, and are equal to the bit. The operator Sigmoid is ONNX
-Runtime's own quotient of polynomials, equal to the bit where the processor has fused multiply-add;
-the operator Exp may differ by 1 unit in the last place.
+The parameters of the link `onnx` are steps of `machine.steps`. The transforms of the tree
+operators use float32 and the C library's exponential and logarithm, and are equal to the bit. The
+operator Sigmoid is ONNX Runtime's own quotient of polynomials, equal to the bit where the processor
+has fused multiply-add; the operator Exp may differ by 1 unit in the last place.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float
 
+    from ...machine.steps import Step
+
 SINGLE = np.float32
 
 
-def onnx(margin: Float[np.ndarray, "m k"], *program: float) -> Float[np.ndarray, "m r"]:
-    """The response: the margin taken through the program."""
-    x, at = margin, 0
+def onnx(margin: Float[np.ndarray, "m k"], *steps: Step) -> Float[np.ndarray, "m r"]:
+    """The response: the margin taken through the steps."""
+    x = margin
     with np.errstate(all="ignore"):
-        while at < len(program):
-            n = int(program[at + 1])
-            x = FUNCTIONS[int(program[at])](x, *program[at + 2 : at + 2 + n])
-            at += 2 + n
+        for step in steps:
+            x = STEPS[step.name](x, *step.constants)
     return x
 
 
@@ -159,6 +158,4 @@ STEPS: dict[str, Callable[..., np.ndarray]] = {
     "exp": lambda x: np.exp(x.astype(np.float64)).astype(x.dtype),
     "sigmoid": sigmoid,
 }
-"""The steps of a program, by name; a program names them by their position here."""
-
-FUNCTIONS = tuple(STEPS.values())
+"""The function of every step of `machine.steps`: columns and the step's constants → columns."""

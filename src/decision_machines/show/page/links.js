@@ -1,6 +1,7 @@
-// From margins to responses: every link that a machine may name. The exponential is the browser's
+// From margins to responses: every link of Python's machine/links.py. The exponential is the browser's
 // own, so responses may differ from Python's in the last place; margins never do.
 
+import { number } from "./machine.js";
 import { rounding } from "./numbers.js";
 
 const sum = (values, round = (v) => v) => values.reduce((a, b) => round(a + b), 0);
@@ -59,7 +60,7 @@ const LINKS = {
     const round = rounding(single);
     return margin.map((m) => round(round(Math.sign(m) * m) * m));
   },
-  onnx: (margin, single, ...program) => onnxProgram(margin, single, program),
+  onnx: (margin, single, ...steps) => onnxSteps(margin, single, steps),
 };
 
 const catboostExp = (x) => Math.exp(Math.min(Math.max(x, -708.39641853226408), 709.78271289338397));
@@ -86,14 +87,11 @@ function linked(name, margin, single, params) {
   return linked(name.slice(AVERAGED.length), average, single, params.slice(1));
 }
 
-// ONNX: a program of steps, each with its number, how many constants follow, and the constants.
+// ONNX: steps by name, each with its constants.
 
-function onnxProgram(margin, single, program) {
+function onnxSteps(margin, single, steps) {
   let state = { x: margin, single };
-  for (let at = 0; at < program.length; at += 2 + program[at + 1]) {
-    const constants = program.slice(at + 2, at + 2 + program[at + 1]);
-    state = ONNX_STEPS[program[at]](state, constants);
-  }
+  for (const { step, constants } of steps) state = ONNX_STEPS[step](state, constants.map(number));
   return state.x;
 }
 
@@ -146,28 +144,28 @@ function onnxSigmoid(value) {
   return Math.max(f(share + 0.5), 0);
 }
 
-/** In the order in which programs number them. */
-const ONNX_STEPS = [
-  (state) => ({ x: state.x.map(f), single: true }),
-  (state) => ({ x: state.x, single: false }),
-  inSingle((x) => x.map(onnxLogistic)),
-  inSingle((x) => softmaxOf(x, true)),
-  inSingle(onnxSoftmaxZero),
-  inSingle((x) => x.map(onnxProbit)),
-  spread((x, round) => [...x.map((v) => round(1 - v)), ...x]),
-  spread((x) => [...x.map((v) => -v), ...x]),
-  spread((x) => [...x.map(() => 0), ...x]),
-  spread((x, round) => {
+/** Every step of Python's machine/steps.py. */
+const ONNX_STEPS = {
+  single: (state) => ({ x: state.x.map(f), single: true }),
+  double: (state) => ({ x: state.x, single: false }),
+  logistic: inSingle((x) => x.map(onnxLogistic)),
+  softmax: inSingle((x) => softmaxOf(x, true)),
+  softmax_zero: inSingle(onnxSoftmaxZero),
+  probit: inSingle((x) => x.map(onnxProbit)),
+  complement: spread((x, round) => [...x.map((v) => round(1 - v)), ...x]),
+  opposite: spread((x) => [...x.map((v) => -v), ...x]),
+  beside_zero: spread((x) => [...x.map(() => 0), ...x]),
+  normalize: spread((x, round) => {
     const total = sum(x.map(Math.abs), round);
     return x.map((v) => (total !== 0 ? round(v / total) : v));
   }),
-  each((x, c) => x + c),
-  each((x, c) => x - c),
-  each((x, c) => c - x),
-  each((x, c) => x * c),
-  each((x, c) => x / c),
-  each((x, c) => c / x),
-  spread((x) => x.map((v) => -v)),
-  spread((x, round) => x.map((v) => round(Math.exp(v)))),
-  (state) => ({ x: state.x.map(onnxSigmoid), single: state.single }),
-];
+  add: each((x, c) => x + c),
+  subtract: each((x, c) => x - c),
+  subtract_from: each((x, c) => c - x),
+  multiply: each((x, c) => x * c),
+  divide: each((x, c) => x / c),
+  divide_into: each((x, c) => c / x),
+  negate: spread((x) => x.map((v) => -v)),
+  exp: spread((x, round) => x.map((v) => round(Math.exp(v)))),
+  sigmoid: (state) => ({ x: state.x.map(onnxSigmoid), single: state.single }),
+};

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ...errors import InputError, UnsupportedModelError
+from ...machine import links
 from ...relax.links import link_named
 from .losses import (
     Loss,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ...machine import DecisionMachine
+    from ...machine.links import Family, Link
 
 DOING = "choosing what to train for"
 
@@ -77,10 +79,40 @@ NUMBERS: dict[str, tuple[Loss | Callable[[float], Loss], float | None, str]] = {
 CLASSES = ("logistic", "softmax", "log_loss", "brier", "hinge")
 RANKING = ("lambdarank",)
 NAMES = (*NUMBERS, *(name for name in CLASSES if name not in NUMBERS), *RANKING)
-LOG_ODDS = ("sigmoid", "expit", "xgboost_sigmoid")
-SOFTMAX = ("softmax", "xgboost_softmax", "catboost_softmax", "lightgbm_softmax")
 SMALLEST_RATE = 1e-9
-RATES = ("exp", "xgboost_exp", "xgboost_rounded_exp", "catboost_exp", "lightgbm_exp")
+MEANT_FOR_NUMBERS: dict[Family, str] = {
+    links.IDENTITY: "squared",
+    links.SIGMOID: "logistic",
+    links.SOFTMAX: "squared",
+    links.EXPONENTIAL: "poisson",
+    links.SOFTPLUS: "squared",
+    links.STEP: "hinge",
+    links.SIGNED_SQUARE: "squared",
+    links.ADABOOST: "squared",
+    links.MEAN_AND_VARIANCE: "gaussian",
+    links.STEPS: "squared",
+}
+"""What each family of links is trained for where the machine has no classes. An isolation forest
+is refused: its answer is a depth, and not a prediction of a target."""
+MEANT_FOR_CLASSES: dict[Family, tuple[str, ...]] = {
+    links.IDENTITY: ("brier", "log_loss"),
+    links.SIGMOID: ("logistic", "log_loss"),
+    links.SOFTMAX: ("softmax", "log_loss"),
+    links.STEP: ("hinge",),
+    **dict.fromkeys(
+        (
+            links.EXPONENTIAL,
+            links.SOFTPLUS,
+            links.SIGNED_SQUARE,
+            links.ISOLATION,
+            links.ADABOOST,
+            links.MEAN_AND_VARIANCE,
+            links.STEPS,
+        ),
+        ("log_loss",),
+    ),
+}
+"""The losses that the classes of each family of links may be trained for."""
 
 
 def objective_for(machine: DecisionMachine, wanted: Any = None) -> Objective:
@@ -128,20 +160,15 @@ def _parse(wanted: str | None) -> tuple[str | None, float | None]:
 
 def _of_numbers(machine: DecisionMachine, name: str | None, parameter: float | None) -> Objective:
     output = machine.output
-    link = output.link.removeprefix("averaged ")
-    if link == "isolation":
+    link, _, _ = output.without_average()
+    if link.family is links.ISOLATION:
         raise UnsupportedModelError(
             DOING,
             "an isolation forest, whose answer is a depth and no prediction of a target",
             "train another model, or pass objective= a function of margins and y",
         )
     if name is None:
-        name = {
-            **dict.fromkeys(LOG_ODDS, "logistic"),
-            **dict.fromkeys(RATES, "poisson"),
-            "xgboost_step": "hinge",
-            "catboost_mean_and_variance": "gaussian",
-        }.get(link, "squared")
+        name = MEANT_FOR_NUMBERS[link.family]
     if name not in NUMBERS:
         raise InputError(
             DOING,
@@ -162,25 +189,22 @@ def _of_numbers(machine: DecisionMachine, name: str | None, parameter: float | N
 def _through(machine: DecisionMachine, loss: Loss, kind: str) -> Loss:
     """The loss of margins that are first averaged, scaled or squared as the machine's link does."""
     output = machine.output
-    link, params = output.link, list(output.link_params)
-    divisor = 1.0
-    if link.startswith("averaged "):
-        link, divisor = link.removeprefix("averaged "), params.pop(0)
-    if link in LOG_ODDS:
-        divisor /= params[0] if params else 1.0
-    elif kind in ("count", "positive") and link not in RATES:
+    link, divisor, numbers = output.without_average()
+    if link.family is links.SIGMOID:
+        divisor /= numbers[0] if numbers else 1.0
+    elif kind in ("count", "positive") and link.family is not links.EXPONENTIAL:
         # The margin is the rate itself, as in a tree grown for Poisson deviance.
         return lambda margin, y: loss((margin / divisor).clamp(min=SMALLEST_RATE).log(), y)
-    elif kind == "any" and link not in ("identity", "catboost_mean_and_variance"):
+    elif kind == "any" and link.family not in (links.IDENTITY, links.MEAN_AND_VARIANCE):
         # Errors are counted in the answer's own unit, as where the answer is a square.
-        apply = link_named(link)
+        apply, params = link_named(link.name), (*numbers, *output.link_steps)
         return lambda margin, y: loss(apply(margin / divisor, *params), y)
     return loss if divisor == 1.0 else lambda margin, y: loss(margin / divisor, y)
 
 
 def _of_classes(machine: DecisionMachine, name: str | None) -> Objective:
     output = machine.output
-    link = output.link.removeprefix("averaged ")
+    link, _, _ = output.without_average()
     if name is not None and name not in CLASSES:
         raise InputError(
             DOING, f"objective={name!r} for a machine of classes", f"use {', '.join(CLASSES)}"
@@ -188,18 +212,18 @@ def _of_classes(machine: DecisionMachine, name: str | None) -> Objective:
     assert output.classes is not None
     encode = class_targets(output.classes)
     _check_meant(link, name)
-    if link == "xgboost_step":
+    if link.family is links.STEP:
         return Objective("hinge", hinge, encode)
-    if link in LOG_ODDS:
+    if link.family is links.SIGMOID:
         inner, found = logistic, "logistic"
         if output.decision in ("above_each", "each_margin_above") and machine.n_outputs > 1:
             encode = multilabel_targets(machine.n_outputs)
         elif machine.n_outputs > 1:
             inner, found = one_against_all, "log_loss"
         return Objective(found, _through(machine, inner, "share"), encode)
-    if link in SOFTMAX:
+    if link.family is links.SOFTMAX:
         return Objective("softmax", _by_group(machine, _through(machine, softmax, "share")), encode)
-    if link == "identity" and name != "log_loss":
+    if link.family is links.IDENTITY and name != "log_loss":
         return Objective("brier", _by_group(machine, brier), encode, on_simplex=True)
     apply, params = link_named(output.link), output.link_params
 
@@ -208,24 +232,16 @@ def _of_classes(machine: DecisionMachine, name: str | None) -> Objective:
         return log_of_shares(torch.cat([1 - p, p], -1) if p.shape[-1] == 1 else p, y)
 
     loss = _by_group(machine, of_shares)
-    return Objective("log_loss", loss, encode, on_simplex=link == "identity")
+    return Objective("log_loss", loss, encode, on_simplex=link.family is links.IDENTITY)
 
 
-def _check_meant(link: str, name: str | None) -> None:
+def _check_meant(link: Link, name: str | None) -> None:
     """Refuse the name of a loss that this link's classes are not trained for."""
-    meant: tuple[str, ...] = ("log_loss",)
-    if link == "xgboost_step":
-        meant = ("hinge",)
-    elif link in LOG_ODDS:
-        meant = ("logistic", "log_loss")
-    elif link in SOFTMAX:
-        meant = ("softmax", "log_loss")
-    elif link == "identity":
-        meant = ("brier", "log_loss")
+    meant = MEANT_FOR_CLASSES[link.family]
     if name is not None and name not in meant:
         raise InputError(
             DOING,
-            f"objective={name!r} for classes with the link {link!r}",
+            f"objective={name!r} for classes with the link {link.name!r}",
             f"use {' or '.join(meant)}, or a function of (margin, y)",
         )
 
