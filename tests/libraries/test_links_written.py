@@ -1,4 +1,4 @@
-"""Every link and decision of a machine: each writer writes it, or refuses it by name and in words."""
+"""Every link and decision of a machine: each writer writes it, or refuses it in words."""
 
 from __future__ import annotations
 

@@ -128,11 +128,6 @@ OF_FAMILY: dict[Family, Callable[..., Tensor]] = {
 """The function of every family of links: margins and the link's parameters → responses."""
 
 
-def has_torch_form(name: str) -> bool:
-    """Whether `link_named` knows the link."""
-    return name.removeprefix("averaged ") in LINKS
-
-
 def link_named(name: str) -> Callable[..., Tensor]:
     """The link's function; one that divides margins first for "averaged …"."""
     link = links.LINKS[name]

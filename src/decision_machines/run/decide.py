@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
     from ..machine import DecisionMachine
 
-Entry = TypeVar("Entry")
-
 
 def respond(
     machine: DecisionMachine, margins: Float[np.ndarray, "m k"]
 ) -> Float[np.ndarray, "m r"]:
     """The link applied to margins, group by group; see `DecisionMachine.response`."""
     output = machine.output
-    link = _named(LINKS, "link", output.link)
+    link = LINKS[output.link]
     if len(output.groups) == 2:
         return link(margins, *output.link_params)
     parts = [
@@ -39,7 +37,7 @@ def decide(machine: DecisionMachine, margins: Float[np.ndarray, "m k"]) -> np.nd
     if output.decision == "response" and output.link == "identity":
         found: np.ndarray = DECISIONS["response"](output, margins, margins)
         return found  # the short way, for single rows
-    decision = _named(DECISIONS, "decision", output.decision)
+    decision = DECISIONS[output.decision]
     found = decision(output, margins, respond(machine, margins), *output.decision_params)
     return found
 
@@ -78,10 +76,3 @@ def given_margins(machine: DecisionMachine, margins: Any) -> Float[np.ndarray, "
             f"give rows of {machine.n_outputs} margins",
         )
     return found
-
-
-def _named(table: dict[str, Entry], what: str, name: str) -> Entry:
-    """The entry of a table, or an error that lists its names."""
-    if name not in table:
-        raise InputError("predicting", f"{what}={name!r}", f"use one of {', '.join(table)}")
-    return table[name]

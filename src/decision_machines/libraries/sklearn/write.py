@@ -203,7 +203,7 @@ def _boosted(machine: DecisionMachine, limits: Limits) -> Any:
 
 def _boosted_kind(machine: DecisionMachine) -> Kind | None:
     output = machine.output
-    k, params = len(output), output.link_params
+    k, params = len(output), output.link_numbers
     how = (output.link, output.decision)
     if output.divisor != 1 or output.scale != 1 or output.dtype != np.float64:
         return None

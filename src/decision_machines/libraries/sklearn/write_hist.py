@@ -64,7 +64,7 @@ def hist_gradient_boosting(machine: DecisionMachine, limits: Limits) -> Any:
 
 def _hist_kind(machine: DecisionMachine) -> Kind | None:
     output = machine.output
-    k, params = len(output), output.link_params
+    k, params = len(output), output.link_numbers
     if output.divisor != 1 or output.scale != 1 or not output.squeeze:
         return None
     if output.decision == "response" and k == 1 and not params and output.classes is None:

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from ...machine import Rule
-from ...relax.links import has_torch_form
 from .descent import Descent, Judgement, Setting, judge, set_parts
 from .hard_values import RIDGES, refit_values
 from .rows import on_features
@@ -151,18 +150,16 @@ class Subject:
     def soft_machine(self, choice: Choice) -> SoftMachine:
         """The soft machine of a choice; that of the source answers its predictions exactly."""
         alpha = self.settings[max(choice.setting, 0)].alpha
-        # Of a link without a torch form the margin is what can be given.
-        output = "response" if has_torch_form(self.machine.output.link) else "margin"
         if choice.setting == SOURCE:
             return self.machine.soften(
                 "straight_through",
                 slope=self.widths.slope(alpha),
                 learn=self.learn,
-                output=output,
+                output="response",
                 dtype=torch.float64,
             )
         assert choice.parts is not None
-        net = self.soften(alpha, output)
+        net = self.soften(alpha, "response")
         set_parts(net, choice.parts)
         return net
 
