@@ -38,11 +38,12 @@ bool has_shape(const A& array, int64_t rows, int64_t columns) {
 
 template <typename T>
 Call<T> call_of(const Plan& plan, const std::string& target, const Strided<const T>& z,
-                const In<T, 1>& t, const In<T, 1>& slope, const In<T, 2>& V, double skip,
-                int64_t n_threads) {
+                const In<T, 1>& t, const In<T, 1>& nudge, const In<T, 1>& slope,
+                const In<T, 2>& V, double skip, int64_t n_threads) {
     const size_t n_tests = static_cast<size_t>(plan.n_tests());
     require(static_cast<int64_t>(z.shape(1)) == plan.n_columns, "z has the wrong width");
-    require(t.shape(0) == n_tests && slope.shape(0) == n_tests, "t and slope must be (J,)");
+    require(t.shape(0) == n_tests && nudge.shape(0) == n_tests && slope.shape(0) == n_tests,
+            "t, nudge and slope must be (J,)");
     require(has_shape(V, plan.n_leaves(), plan.width()), "V has the wrong shape");
     require(skip >= 0 && skip < 1, "skip must be from 0 to below 1");
     return {kernels_of(target),
@@ -50,6 +51,7 @@ Call<T> call_of(const Plan& plan, const std::string& target, const Strided<const
             z.stride(0),
             z.stride(1),
             t.data(),
+            nudge.data(),
             slope.data(),
             V.data(),
             static_cast<int64_t>(z.shape(0)),
@@ -59,8 +61,9 @@ Call<T> call_of(const Plan& plan, const std::string& target, const Strided<const
 
 template <typename T>
 void py_forward(const Plan& plan, const std::string& target, Strided<const T> z, In<T, 1> t,
-                In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, Out<T, 2> out) {
-    const auto call = call_of<T>(plan, target, z, t, slope, V, skip, n_threads);
+                In<T, 1> nudge, In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads,
+                Out<T, 2> out) {
+    const auto call = call_of<T>(plan, target, z, t, nudge, slope, V, skip, n_threads);
     require(has_shape(out, call.m, plan.n_outputs), "out has the wrong shape");
     nb::gil_scoped_release release;
     forward<T>(plan, call, out.data());
@@ -68,9 +71,10 @@ void py_forward(const Plan& plan, const std::string& target, Strided<const T> z,
 
 template <typename T>
 void py_backward(const Plan& plan, const std::string& target, Strided<const T> z, In<T, 1> t,
-                 In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads, In<T, 2> G,
-                 Out<T, 1> dt, Out<T, 1> dslope, Out<T, 2> dV, std::optional<Strided<T>> dz) {
-    const auto call = call_of<T>(plan, target, z, t, slope, V, skip, n_threads);
+                 In<T, 1> nudge, In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads,
+                 In<T, 2> G, Out<T, 1> dt, Out<T, 1> dslope, Out<T, 2> dV,
+                 std::optional<Strided<T>> dz) {
+    const auto call = call_of<T>(plan, target, z, t, nudge, slope, V, skip, n_threads);
     require(has_shape(G, call.m, plan.n_outputs), "the gradient has the wrong shape");
     require(dt.shape(0) == t.shape(0) && dslope.shape(0) == t.shape(0) &&
                 has_shape(dV, plan.n_leaves(), plan.width()) &&
@@ -135,10 +139,10 @@ void bind(nb::module_& m) {
         .def("forward64", &py_forward<double>)
         .def("backward32", &py_backward<float>, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg().none())
+             nb::arg(), nb::arg().none())
         .def("backward64", &py_backward<double>, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg().none());
+             nb::arg(), nb::arg().none());
     m.def("soft_exp32", &exp32);
     m.def("soft_exp64", &exp64);
     m.def("soft_gates32", &gates32);

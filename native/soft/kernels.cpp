@@ -84,10 +84,11 @@ inline Vec<T> distance(Vec<T> z, T t) {
 template <typename T>
 inline void test_gates(const Tree<T>& tree, int64_t test, bool wild, const T* z, Vec<T>* left,
                        Vec<T>* right) {
-    const T t = tree.t[test], slope = tree.slope[test];
+    const T t = tree.t[test], nudge = tree.nudge[test], slope = tree.slope[test];
     if (!wild) {
         for (int v = 0; v < kStrip; ++v)
-            gates<T>(clamp<T>((load<T>(z + v * kLanes<T>) - t) * slope), left[v], right[v]);
+            gates<T>(clamp<T>((load<T>(z + v * kLanes<T>) - t - nudge) * slope), left[v],
+                     right[v]);
         return;
     }
     const Vec<T> zero = broadcast<T>(0), one = broadcast<T>(1);
@@ -95,7 +96,7 @@ inline void test_gates(const Tree<T>& tree, int64_t test, bool wild, const T* z,
     const Vec<T> missing = tree.missing[test] > 0 ? one : zero;
     for (int v = 0; v < kStrip; ++v) {
         const Vec<T> x = load<T>(z + v * kLanes<T>);
-        const Vec<T> q = clamp<T>(distance<T>(x, t) * slope);
+        const Vec<T> q = clamp<T>((distance<T>(x, t) - nudge) * slope);
         gates<T>(q, left[v], right[v]);
         right[v] = q >= limit ? one : (q <= -limit ? zero : right[v]);
         left[v] = q >= limit ? zero : (q <= -limit ? one : left[v]);
@@ -235,7 +236,7 @@ void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch
     for (int64_t j = n_tests - 1; j >= 0; --j) {
         if (Cut && !own.visited[j]) continue;
         const int32_t* side = tree.children + 2 * j;
-        const T t = tree.t[j], slope = tree.slope[j];
+        const T t = tree.t[j], nudge = tree.nudge[j], slope = tree.slope[j];
         const bool wild = is_wild(tree, rows, j);
         const int64_t at = tree.column[j] * kTile + row;
         const T* z = rows.z + at;
@@ -247,9 +248,9 @@ void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch
             dq[v] = to_left * right - to_right * left;
             dq_sum += dq[v];
             own.slots[j][v] = left + right;
-            Vec<T> d = load<T>(z + v * kLanes<T>) - t;
+            Vec<T> d = load<T>(z + v * kLanes<T>) - t - nudge;
             if (wild) {
-                d = distance<T>(load<T>(z + v * kLanes<T>), t);
+                d = distance<T>(load<T>(z + v * kLanes<T>), t) - nudge;
                 d = to_left == zero ? zero : (to_right == zero ? zero : d);
             }
             dq_z_sum += dq[v] * d;

@@ -2,7 +2,7 @@
 //
 // Rows stand in the lanes of a vector. A tree is walked once from its root with the weight P that
 // reaches each node, and once back with U = P * (expected value), so memory is linear in the tree:
-//   P_left = P (1 - g),  P_right = P g,  g = sigmoid(slope (z - t))
+//   P_left = P (1 - g),  P_right = P g,  g = sigmoid(slope (z - t - nudge))
 //   U_leaf = P_leaf * value,  U = U_left + U_right,  dL/dq = (1 - g) U_right - g U_left
 // which is P g (1 - g) (E_right - E_left) without a division.
 //
@@ -29,6 +29,7 @@ struct Tree {
     const int8_t* missing;    // (n_tests,) -1 or +1
     const uint8_t* wild;      // (n_tests,) whether t or slope is huge
     const T* t;               // (n_tests,)
+    const T* nudge;           // (n_tests,) what t lacks of the middle of two neighbouring numbers
     const T* slope;           // (n_tests,)
     const T* values;          // (n_leaves, width); where paths are cut n_tests rows of means follow
     int64_t width;            // outputs of this tree
@@ -50,7 +51,7 @@ struct Rows {
 template <typename T>
 struct Sums {
     T* dq;       // (n_tests,) of dL/dq
-    T* dq_z;     // (n_tests,) of dL/dq * (z - t)
+    T* dq_z;     // (n_tests,) of dL/dq * (z - t - nudge)
     T* dvalues;  // as Tree::values
 };
 

@@ -33,6 +33,7 @@ struct Prepared {
         for (int64_t j = 0; j < plan.n_tests(); ++j) {
             common::require(call.t[j] == call.t[j], "t holds NaN");
             common::require(call.slope[j] == call.slope[j], "slope holds NaN");
+            common::require(std::isfinite(call.nudge[j]), "nudge holds NaN or infinity");
             wild[j] = !(is_tame(call.t[j]) && is_tame(call.slope[j]));
         }
         if (!(call.skip > 0)) return;
@@ -66,6 +67,7 @@ struct Prepared {
                 plan.missing.data() + first,
                 wild.data() + first,
                 call.t + first,
+                call.nudge + first,
                 call.slope + first,
                 values.empty() ? call.V + (first + i) * w : values.data() + (2 * first + i) * w,
                 w,

@@ -15,6 +15,7 @@ struct Call {
     const T* z;  // (m, n_columns), in any strides
     int64_t z_row, z_column;
     const T* t;      // (J,)
+    const T* nudge;  // (J,)
     const T* slope;  // (J,)
     const T* V;      // (L, width)
     int64_t m;

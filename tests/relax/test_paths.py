@@ -94,7 +94,7 @@ def test_weights_are_cut_into_trees():
 def test_the_fused_kernel_is_asked_only_where_it_can_answer(monkeypatch):
     asked = []
 
-    def from_columns(structure, z, t, slope, V):
+    def from_columns(structure, z, t, slope, V, nudge):
         asked.append("from columns")
         return z.new_zeros((len(z), 2)) + V.sum() * 0 + t.sum() * 0
 

@@ -11,6 +11,7 @@ import torch
 
 from ..errors import InputError, MissingLibraryError, UnsupportedModelError
 from .forms import Form, choose_form
+from .gaps import Gaps
 from .linear_attention import FEATURE_MAPS
 from .selection import SELECTIONS
 
@@ -40,6 +41,7 @@ class Options:
     feature_map: str
     n_random: int
     seed: int
+    gaps: Gaps
 
 
 def build(
@@ -61,6 +63,7 @@ def build(
     feature_map: str = "elu",
     n_random: int = 64,
     seed: int = 0,
+    data: Any = None,
 ) -> SoftMachine:
     """A module of the machine; see `DecisionMachine.soften`."""
     name, chosen = choose_form(form, query, keys, weights)
@@ -91,6 +94,7 @@ def build(
         feature_map=feature_map,
         n_random=n_random,
         seed=seed,
+        gaps=Gaps.of(machine, data),
     )
     if name == "multi_head":
         from .attention import MultiHeadMachine

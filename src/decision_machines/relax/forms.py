@@ -1,9 +1,10 @@
 """The table of forms: one choice on each of the three axes, and how near it is to the tree.
 
 *Exact: yes* means the weights of Eq. `tree` on every input, ties included, at any temperature.
-*Exact: in the limit* means that they are reached as τ → 0 on every row that stands on no
-threshold; at q = 0 a smooth gate is one half, whatever the temperature. *Exact: no* means that
-some rows are never answered as the tree does.
+*Exact: in the limit* means that they are reached as τ → 0. A smooth gate is one half at q = 0,
+whatever the temperature; but soft thresholds stand between the values that their columns can
+hold, or between the rows given as `data` (see `gaps`), so that no such row stands on one.
+*Exact: no* means that some rows are never answered as the tree does.
 
 In the bounds, for one row and one tree: d is the depth of the exit leaf, the sums run over its
 path, and a bound on 1 - w, w being the exit leaf's weight, bounds the error of the tree's value

@@ -25,7 +25,8 @@ def harden(net: SoftMachine, *, axis_aligned: bool = False) -> DecisionMachine:
     ----------
     net
         A module made by `DecisionMachine.soften`. Untrained, it hardens to the machine it came
-        from.
+        from, bit for bit, wherever its soft thresholds stood; a test that was trained gets the
+        threshold at which its gate is one half.
     axis_aligned
         Whether a learned S keeps only the largest weight of each test, so that the machine reads
         one column per test. Otherwise weights stay as they are: an oblique machine, unless every
@@ -33,7 +34,8 @@ def harden(net: SoftMachine, *, axis_aligned: bool = False) -> DecisionMachine:
     """
     machine = net.machine
     changes: dict[str, Any] = {}
-    t = net.t.detach().cpu().double().numpy()
+    is_start = net.is_start().cpu().numpy()
+    t = np.where(is_start, machine.t, net.t.detach().cpu().double().numpy())
     selection = machine.selection
     if net.selection.kind != "fixed":
         selection, t = _selection(net, t, axis_aligned)

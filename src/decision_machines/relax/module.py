@@ -29,14 +29,16 @@ from .walk import Walk
 from .weights import WEIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from typing import Self
 
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
     from torch import Tensor
 
     from ..machine import DecisionMachine
     from .build import Options
     from .forms import Form
+    from .gaps import Thresholds
     from .harden import Agreement
 
 DOING = "running a softened machine"
@@ -53,13 +55,17 @@ class SoftMachine(nn.Module):
     ----------
     selection.S, t, log_slope, keys.factor, leaves.V, log_tau
         The parts, parameters each; what is not in `learn` has `requires_grad` False. `selection.S`
-        is there where S is not fixed, `keys.factor` where keys are learned.
+        is there where S is not fixed, `keys.factor` where keys are learned. `t` are the soft
+        thresholds, in the middle of their gaps (see `gaps`).
     form
         The row of the table of forms, and its exactness.
     """
 
     missing: Tensor
     base: Tensor
+    t_start: Tensor
+    t_hard: Tensor
+    nudge: Tensor
 
     def __init__(self, machine: DecisionMachine, form: Form, options: Options) -> None:
         super().__init__()
@@ -69,7 +75,10 @@ class SoftMachine(nn.Module):
         self.paths = Paths.of(machine)
         self.heads = Heads(machine, self.paths.leaf_rank)
         self.selection = Selection(machine, options.selection, options.gap, dtype, "S" in learn)
-        self.t = nn.Parameter(thresholds(machine.t, dtype), requires_grad="t" in learn)
+        self.gaps = options.gaps
+        at = self.gaps.thresholds(dtype)
+        self.t = nn.Parameter(at.soft.clone(), requires_grad="t" in learn)
+        self._keep(at)
         slope = torch.as_tensor(options.slope, dtype=torch.float64).expand(machine.n_tests)
         self.log_slope = nn.Parameter(slope.log().to(dtype), requires_grad="slope" in learn)
         self.log_tau = nn.Parameter(
@@ -99,6 +108,31 @@ class SoftMachine(nn.Module):
         super().__setstate__(state)
         self.link = link_named(self.machine.output.link) if state["link"] else None
 
+    # ------------------------------------------------------------------ thresholds
+
+    def _keep(self, at: Thresholds) -> None:
+        for name, part in (("t_start", at.soft), ("t_hard", at.hard), ("nudge", at.nudge)):
+            self.register_buffer(name, part.to(self.t.device), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move or cast everything; thresholds that were not trained stay between their values."""
+        was, is_start = self.t.dtype, self.t.detach() == self.t_start
+        super()._apply(fn, recurse)
+        if self.t.dtype != was and not self.t.is_meta:
+            self._keep(self.gaps.thresholds(self.t.dtype))
+            with torch.no_grad():
+                self.t.copy_(torch.where(is_start.to(self.t.device), self.t_start, self.t))
+        return self
+
+    def is_start(self) -> Bool[Tensor, "J"]:
+        """Which tests are as they came: neither threshold nor selection was trained."""
+        is_start = self.t == self.t_start
+        return is_start if self.selection.kind == "fixed" else is_start & self.selection.is_start()
+
+    def hard_thresholds(self) -> Float[Tensor, "J"]:
+        """The machine's own t where a test is as it came, and the trained one elsewhere."""
+        return torch.where(self.is_start(), self.t_hard, self.t)
+
     # ------------------------------------------------------------------ temperature and heads
 
     @property
@@ -127,7 +161,7 @@ class SoftMachine(nn.Module):
     # ------------------------------------------------------------------ from features to answers
 
     def forward(self, X: Float[Tensor, "... n_features"], return_weights: bool | str = False):
-        """The response of the machine's own link, or the margin.
+        """The response of the machine's own link, or the margin, in the dtype of X.
 
         Parameters
         ----------
@@ -136,14 +170,19 @@ class SoftMachine(nn.Module):
             as in the machine. "sparse" gives them as a sparse tensor. `by_tree` cuts them up.
         """
         margin, weights = self._margin(X, bool(return_weights))
-        answer = margin if self.link is None else self._respond(margin)
+        answer = self._like(X, margin if self.link is None else self._respond(margin))
         if weights is None:
             return answer
+        weights = self._like(X, weights)
         return answer, weights.to_sparse() if return_weights == "sparse" else weights
 
     def margin(self, X: Float[Tensor, "... n_features"]) -> Float[Tensor, "... k"]:
         """The sum before the link."""
-        return self._margin(X, False)[0]
+        return self._like(X, self._margin(X, False)[0])
+
+    def _like(self, X: Tensor, answer: Tensor) -> Tensor:
+        """In the dtype of X, as every layer answers, so that networks need no casts."""
+        return answer.to(X.dtype) if X.is_floating_point() else answer
 
     def by_tree(self, weights: Float[Tensor, "... L"]) -> tuple[Tensor, ...]:
         """Weights over all leaves, cut into one (..., leaves) tensor for each tree."""
@@ -180,7 +219,7 @@ class SoftMachine(nn.Module):
     def _hard(self, z: Tensor, values: Tensor, want_weights: bool):
         """Each tree's exit leaf by the largest score, and the sum in the machine's own order."""
         if self.form.weights == "straight_through":
-            exits = self.walk.exit_leaves(self.selection, z, self.t, self.missing)
+            exits = self.walk.exit_leaves(self.selection, z, self.hard_thresholds(), self.missing)
         else:
             exits = self.heads.exit_leaves(self._hard_scores(z))
         weights = self._one_hot(exits) if want_weights else None
@@ -248,7 +287,8 @@ class SoftMachine(nn.Module):
             if self._structure is None:
                 self._structure = SoftStructure.of(self.machine)
             V = values * self.leaves.heads_of_leaves()
-            return soft_tree_sum_native(self._structure, z, self.t, self.slopes(), V), None
+            slopes, nudge = self.slopes(), self.nudge
+            return soft_tree_sum_native(self._structure, z, self.t, slopes, V, nudge=nudge), None
         q = self._query(z, "log_sigmoid", None).t()
         return soft_tree_sum(q, self.paths, self.leaves.masked(values)), None
 
@@ -264,12 +304,13 @@ class SoftMachine(nn.Module):
         if not is_scaled:
             selected, is_missing = self.selection(z, order)
             # NaN only where S z is missing, or where both are the same infinity: a tie, and 0.
-            q = torch.nan_to_num(selected - taken(self.t), nan=0.0)
+            q = torch.nan_to_num(selected - taken(self.hard_thresholds()), nan=0.0)
             return torch.where(is_missing, far, q)
         # Finite before it is scaled: an infinite difference would make the slope's gradient NaN.
         bound = torch.finfo(z.dtype).max / 4
         selected, is_missing = self.selection(z.clamp(-bound, bound), order)
-        q = selected - taken(self.t.clamp(-2 * bound, 2 * bound))
+        # In this order: near t the first difference is exact, so that the nudge is not lost.
+        q = selected - taken(self.t.clamp(-2 * bound, 2 * bound)) - taken(self.nudge)
         return torch.where(is_missing, far, q) * taken(self.slopes())
 
     def slopes(self) -> Float[Tensor, "J"]:
@@ -331,12 +372,3 @@ class SoftMachine(nn.Module):
             f"weights={form.weights!r}, exact: {form.exact}\n"
             f"learns {', '.join(learned) or 'nothing'}"
         )
-
-
-def thresholds(t: np.ndarray, dtype: torch.dtype) -> Tensor:
-    """t in dtype, rounded down: z ≤ t stays true of the same numbers z of that dtype."""
-    found = torch.from_numpy(np.array(t)).to(dtype)
-    if dtype == torch.float32 and t.dtype == np.float64:
-        down = torch.nextafter(found, torch.full_like(found, -torch.inf))
-        found = torch.where(found.double() > torch.from_numpy(np.array(t)), down, found)
-    return found

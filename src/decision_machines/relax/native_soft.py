@@ -63,6 +63,7 @@ def soft_tree_sum_native(
     slope: Float[Tensor, "J"],
     V: Float[Tensor, "L w"],
     *,
+    nudge: Float[Tensor, "J"] | None = None,
     skip: float = 0.0,
     n_threads: int | None = None,
 ) -> Float[Tensor, "*m k"]:
@@ -74,6 +75,9 @@ def soft_tree_sum_native(
         `SoftStructure.of(machine)`, made once.
     z, t, slope, V
         Columns, thresholds, slopes and leaf values, on the CPU; see the top of this file.
+    nudge
+        Added to t, without gradient and after z - t is taken: what t lacks of the middle between
+        two neighbouring numbers, which no number of its dtype can stand for. 0 by default.
     skip
         Paths that carry less weight than this end in the mean of the leaves below; 0 for none.
     n_threads
@@ -96,12 +100,13 @@ def soft_tree_sum_native(
     _check(structure, given, dtype, skip)
     working = dtype if dtype in _BITS else torch.float32
     z, t, slope, V = (value.to(working) for value in given.values())
+    nudge = torch.zeros_like(t) if nudge is None else nudge.to(working)
     threads = torch.get_num_threads() if n_threads is None else int(n_threads)
     rows = z.reshape(z.shape[:-1].numel(), structure.n_columns)
     if torch.is_grad_enabled() and any(value.requires_grad for value in (z, t, slope, V)):
-        out = NativeSoftTree.apply(rows, t, slope, V, structure, float(skip), threads)
+        out = NativeSoftTree.apply(rows, t, slope, V, nudge, structure, float(skip), threads)
     else:
-        out = _forward(rows, t, slope, V, structure.plan, float(skip), threads)
+        out = _forward(rows, t, slope, V, nudge, structure.plan, float(skip), threads)
     return out.reshape(*z.shape[:-1], structure.n_outputs).to(dtype)
 
 
@@ -133,13 +138,14 @@ class NativeSoftTree(torch.autograd.Function):
         t: Tensor,
         slope: Tensor,
         V: Tensor,
+        nudge: Tensor,
         structure: SoftStructure,
         skip: float,
         threads: int,
     ) -> Tensor:
-        ctx.save_for_backward(z, t, slope, V)
+        ctx.save_for_backward(z, t, slope, V, nudge)
         ctx.structure, ctx.skip, ctx.threads = structure, skip, threads
-        return _forward(z, t, slope, V, structure.plan, skip, threads)
+        return _forward(z, t, slope, V, nudge, structure.plan, skip, threads)
 
     @staticmethod
     def backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
@@ -151,16 +157,17 @@ class NativeSoftTree(torch.autograd.Function):
                     f"a second derivative of sums with skip = {ctx.skip}",
                     "use skip = 0, whose derivatives of any order are right",
                 )
-            return *_plain_gradients(ctx.structure, ctx.saved_tensors, G, needed), None, None, None
-        z, t, slope, V = (value.detach() for value in ctx.saved_tensors)
+            return *_plain_gradients(ctx.structure, ctx.saved_tensors, G, needed), *[None] * 4
+        z, t, slope, V, nudge = (value.detach() for value in ctx.saved_tensors)
         dz = torch.zeros_like(z) if needed[0] else None
         dt, dslope, dV = (
             torch.empty_like(value, memory_format=torch.contiguous_format)
             for value in (t, slope, V)
         )
         others = (G.contiguous(), dt, dslope, dV, dz)
-        _call("backward", ctx.structure.plan, (z, t, slope, V), ctx.skip, ctx.threads, others)
-        return dz, dt, dslope, dV, None, None, None
+        inputs = (z, t, nudge, slope, V)
+        _call("backward", ctx.structure.plan, inputs, ctx.skip, ctx.threads, others)
+        return dz, dt, dslope, dV, None, None, None, None
 
 
 def _plain_gradients(
@@ -168,9 +175,9 @@ def _plain_gradients(
 ) -> list[Tensor | None]:
     """The gradients as functions of the inputs and of G, to be differentiated again."""
     # Aliases: where one input was made from another, each still gets its own gradient alone.
-    inputs = [value.view_as(value) for value in inputs]
-    out = soft_tree_sum_plain(structure, *inputs)
-    wanted = [value for value, is_needed in zip(inputs, needed, strict=True) if is_needed]
+    z, t, slope, V, nudge = (value.view_as(value) for value in inputs)
+    out = soft_tree_sum_plain(structure, z, t, slope, V, nudge)
+    wanted = [part for part, is_needed in zip((z, t, slope, V), needed, strict=True) if is_needed]
     found = iter(torch.autograd.grad(out, wanted, G, create_graph=True, materialize_grads=True))
     return [next(found) if is_needed else None for is_needed in needed]
 
@@ -179,11 +186,18 @@ _BITS = {torch.float32: "32", torch.float64: "64"}
 
 
 def _forward(
-    z: Tensor, t: Tensor, slope: Tensor, V: Tensor, plan: Any, skip: float, threads: int
+    z: Tensor,
+    t: Tensor,
+    slope: Tensor,
+    V: Tensor,
+    nudge: Tensor,
+    plan: Any,
+    skip: float,
+    threads: int,
 ) -> Tensor:
-    z, t, slope, V = (value.detach() for value in (z, t, slope, V))
+    inputs = [value.detach() for value in (z, t, nudge, slope, V)]
     out = z.new_empty((len(z), plan.n_outputs))
-    _call("forward", plan, (z, t, slope, V), skip, threads, (out,))
+    _call("forward", plan, inputs, skip, threads, (out,))
     return out
 
 

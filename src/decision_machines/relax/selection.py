@@ -41,6 +41,7 @@ class Selection(nn.Module):
     """
 
     column: Tensor
+    S_start: Tensor
 
     def __init__(
         self, machine: DecisionMachine, kind: str, gap: float, dtype: torch.dtype, learn: bool
@@ -54,6 +55,11 @@ class Selection(nn.Module):
         S = torch.from_numpy(machine.S.toarray().astype(np.float64))
         start = S if kind == "oblique" else S * gap
         self.S = nn.Parameter(start.to(dtype), requires_grad=learn)
+        self.register_buffer("S_start", start.to(dtype), persistent=False)
+
+    def is_start(self) -> Bool[Tensor, "J"]:
+        """Which tests of a selection that is not fixed read what they read at the start."""
+        return (self.S_start == self.S).all(-1)
 
     def weights(self) -> Float[Tensor, "J n"]:
         """S as it acts now."""

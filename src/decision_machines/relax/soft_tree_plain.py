@@ -48,6 +48,7 @@ def soft_tree_sum_plain(
     t: Float[Tensor, "J"],
     slope: Float[Tensor, "J"],
     V: Float[Tensor, "L w"],
+    nudge: Float[Tensor, "J"] | None = None,
 ) -> Float[Tensor, "m k"]:
     """What the native kernel computes, and its gradients, with derivatives of any order.
 
@@ -68,6 +69,8 @@ def soft_tree_sum_plain(
     distance = selected.clamp(-bound, bound) - t.clamp(-bound, bound)
     is_same_infinity = (selected == t) & t.isinf()
     distance = torch.where(is_same_infinity | selected.isnan(), 0.0, distance)
+    if nudge is not None:
+        distance = distance - nudge.index_select(0, order)[:, None]
     is_hard = slope.isinf()
     q = distance * torch.where(is_hard, 1.0, slope)
 

@@ -36,6 +36,7 @@ class RelaxVerbs:
         feature_map: str = "elu",
         n_random: int = 64,
         seed: int = 0,
+        data: Any = None,
     ) -> SoftMachine:
         """The machine as a `torch.nn.Module` (extra `torch`); its `harden()` is a machine again.
 
@@ -76,6 +77,24 @@ class RelaxVerbs:
             Trees (heads) to leave out.
         feature_map, n_random, seed
             Of "linear": "elu", "relu", "exp", or "random" with so many features and this seed.
+        data
+            Rows (as `predict` takes them) by which soft thresholds are centred: each stands in
+            the middle between the values of its column on its two sides. Without rows it stands
+            between the two neighbouring numbers that the column can hold, zero tests (LightGBM's
+            ±1e-35) a little off 0. `harden` gives back the machine's own thresholds either way.
+
+        Notes
+        -----
+        What "exact in the limit" means as τ → 0:
+
+        - with `data`, every row of it reaches the machine's own leaves. In the soft tree the exit
+          leaf's weight misses 1 by at most Σ σ(-slope · gap / 2τ) over its path, each gap being
+          that between the neighbouring values of the data. A new row with a value inside a gap,
+          between the machine's threshold and the middle, may take the other side.
+        - without, every row that the columns' dtype can hold does, zeros, integers and flags
+          included; but a value nearer to 0 than 2⁻²³ of the column's smallest other threshold
+          counts as 0 in a test at 0. A gap may be as narrow as one unit in the last place
+          (XGBoost puts t there), and then τ must be far below it: pass `data`.
 
         Examples
         --------
@@ -107,4 +126,5 @@ class RelaxVerbs:
             feature_map=feature_map,
             n_random=n_random,
             seed=seed,
+            data=data,
         )
