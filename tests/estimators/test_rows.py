@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from decision_machines.estimators.rows import distinct_rows, hold_out
+from decision_machines.estimators.distinct_rows import distinct_rows
+from decision_machines.train.hold_out import hold_out
 
 FEW = st.sampled_from([0.0, -0.0, 1.0, 1e300, -1e-300, np.nan])
 

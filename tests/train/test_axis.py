@@ -13,8 +13,8 @@ from strategies import margins_of, probe_rows, walk_all
 import decision_machines as dm
 from decision_machines.train.axis import axis_tree
 from decision_machines.train.axis.ranks import Ranks
-from decision_machines.train.axis.rows import read_rows
 from decision_machines.train.axis.search import Limits, Searches, Setting, out_of_bag, principal
+from decision_machines.train.axis.standard_rows import standard_rows
 
 QUICK = {"n_iterations": 40, "n_threads": 1, "verbose": False}
 
@@ -23,7 +23,7 @@ QUICK = {"n_iterations": 40, "n_threads": 1, "verbose": False}
 
 
 def searches_on(X, y, n_classes, setting, max_leaves=8, max_depth=None):
-    rows = read_rows(X, y, None, n_classes)
+    rows = standard_rows(X, y, None, n_classes)
     return Searches(rows, Ranks.of(rows.X), [setting], Limits(max_leaves, max_depth, 0, 1))
 
 
@@ -87,7 +87,7 @@ def test_a_forest_says_nothing_of_a_row_that_it_learned_from_that_row():
     X, y = wines()
     ranks, limits = Ranks.of(X), Limits(8, None, 5, 1)
     other = np.where(np.arange(len(y)) == 7, 2, y)
-    first, second = (read_rows(X, target, None, 3) for target in (y, other))
+    first, second = (standard_rows(X, target, None, 3) for target in (y, other))
     said, again = (teach(rows, ranks, limits) for rows in (first, second))
     assert y[7] != other[7]
     assert np.array_equal(said[7], again[7])
@@ -340,10 +340,10 @@ def test_a_constant_target_is_one_leaf():
         ({"X": [["a"], ["b"]]}, "no array of numbers"),
         ({"y": [0.0, np.nan]}, "y[1] is nan"),
         ({"y": [0.0]}, "y of shape"),
-        ({"y": [0, 2], "n_classes": 2}, "labels from 0 to 2"),
+        ({"y": [0, 2], "n_classes": 2}, "codes from 0 to 2"),
         ({"y": [0.5, 1.0], "n_classes": 2}, "dtype float64"),
         ({"sample_weight": [1.0, -1.0]}, "weights from -1.0"),
-        ({"sample_weight": [0.0, 0.0]}, "weights from 0.0"),
+        ({"sample_weight": [0.0, 0.0]}, "all 2 rows have weight 0"),
         ({"sample_weight": [1.0]}, "sample_weight of shape"),
         ({"max_leaves": 0}, "max_leaves = 0"),
         ({"n_iterations": 1.5}, "n_iterations = 1.5"),

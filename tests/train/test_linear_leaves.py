@@ -21,7 +21,7 @@ from decision_machines.train.regression.leaf_ridge import (
     ridge_towards,
 )
 from decision_machines.train.regression.machine import regression_machine
-from decision_machines.train.regression.rows import Units, checked
+from decision_machines.train.regression.scaled_rows import Units, number_rows
 from decision_machines.train.regression.search import RegressionEffort
 from decision_machines.train.regression.sweeps import (
     alternate_regression,
@@ -50,7 +50,7 @@ def random_tree(seed: int, depth: int = 3, m: int = 200, q: int = 1):
     X, y = rng.normal(size=(m, 3)), rng.normal(size=(m, q))
     weight = rng.integers(1, 4, size=m).astype(float)
     units = Units.of(X, y, linear=True)
-    rows = units.rows(X, y, weight)
+    rows = units.rows(Rows(X, y, weight))
     J = 2**depth - 1
     A = rng.normal(size=(J + 1, 4, q))
     found = RegressionTree.of_tests(
@@ -144,7 +144,7 @@ def test_alternation_never_raises_its_objective(seed):
 def test_a_sweep_finds_the_test_between_two_planes():
     X, y = two_planes(400, noise=0.0)
     units = Units.of(X, y[:, None], linear=True)
-    rows = units.rows(X, y[:, None], np.ones(len(X)))
+    rows = units.rows(Rows(X, y[:, None], np.ones(len(X))))
     is_right = X[:, 0] > X[:, 1]
     A = ridge_towards(
         LeafSums.of(rows.U, rows.y, rows.weight, is_right.astype(int), 2), np.zeros((2, 4, 1)), 1e-9
@@ -341,8 +341,8 @@ def test_what_cannot_be_learned_from_is_refused_in_words(change, words):
 
 
 def test_checked_rows_keep_their_order():
-    X, y, weight = checked([[1, 2], [3, 4], [5, 6]], [1, 2, 3], [1, 0, 2])
-    assert X.tolist() == [[1, 2], [5, 6]]
+    rows = number_rows([[1, 2], [3, 4], [5, 6]], [1, 2, 3], [1, 0, 2])
+    assert rows.X.tolist() == [[1, 2], [5, 6]]
     assert y.tolist() == [[1], [3]]
     assert weight.tolist() == [0.5, 1.0]
 

@@ -31,8 +31,8 @@ from decision_machines.train.tune.objectives import (
     objective_for,
 )
 from decision_machines.train.tune.ranking import group_ids, lambda_loss, one_minus_ndcg
-from decision_machines.train.tune.rows import Rows
 from decision_machines.train.tune.source_objectives import trained_for
+from decision_machines.train.tune.tensor_rows import TensorRows as Rows
 
 RNG = np.random.default_rng(0)
 RATE = RNG.gamma(2.0, 1.0, 40)

@@ -20,7 +20,7 @@ from decision_machines.machine import Rule
 from decision_machines.train.tune import fine_tune, search
 from decision_machines.train.tune.descent import Descent, Setting, judge
 from decision_machines.train.tune.objectives import objective_for
-from decision_machines.train.tune.rows import Rows
+from decision_machines.train.tune.tensor_rows import TensorRows as Rows
 from decision_machines.train.tune.widths import measure
 
 FEW = [Setting(0.1), Setting(0.5, 0.05, 0.05, 0.02)]

@@ -15,10 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..errors import DecisionMachinesError, InputError
 from ..run.inputs.features import is_table
+from ..train.rows import Rows
+from .distinct_rows import distinct_rows
 from .labels import check_table, encoded, label_columns, ordered_labels
 from .parameters import Number, check_parameters, seed_of
 from .refusals import refuse_no_rows, refused, refused_labels, refused_weights, shortened
-from .rows import Rows, distinct_rows
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..train.fit import Fit
+from ..train.hold_out import hold_out
+from ..train.rows import Rows
 from .labels import one_hot, with_label_sets, with_one_hot_sets
-from .rows import Rows, hold_out
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine

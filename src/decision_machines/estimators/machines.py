@@ -8,11 +8,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
+from ..train.hold_out import hold_out
+from ..train.rows import Rows
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
+from .distinct_rows import distinct_rows
 from .importance import feature_importances
 from .learners import learn
 from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, VERBOSE, Flag, Number, OneOf, Whole
-from .rows import Rows, distinct_rows, hold_out
 
 CONSTRAINTS: dict[str, tuple] = {
     "n_trees": (Whole(1),),

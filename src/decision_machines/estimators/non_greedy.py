@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..train.hold_out import hold_out
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .importance import feature_importances
 from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, VERBOSE, Flag, Number, Several, Whole
-from .rows import hold_out
 
 CONSTRAINTS: dict[str, tuple] = {
     "max_leaves": (Whole(1),),

@@ -27,6 +27,7 @@ from ..relax.non_greedy import upper_bound
 from ..relax.paths import Paths
 from ..relax.queries import relu_pair
 from .fit import Fit
+from .rows import read_rows
 from .scaling import Scaling
 from .starts import Start, cart_start, without_empty_leaves
 from .torch_setup import threads
@@ -90,7 +91,9 @@ def non_greedy_tree(
     learning_rate
         A step's length relative to ν.
     """
-    w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    given = read_rows(X, y, sample_weight, n_classes, doing=DOING)
+    given.weighted(DOING)  # refuses rows that all weigh nothing
+    X, w = given.X, given.w
     scaling = Scaling.of(X)
     target = _Target.of(y, n_classes, w)
     Z, rng = scaling(X), np.random.default_rng(seed)

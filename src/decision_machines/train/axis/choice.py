@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...progress import Watch
     from .nodes import Nodes
-    from .rows import Rows
+    from .standard_rows import StandardRows
 
 SHRINKS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0)
 """How many rows of its parent a node may take in."""
@@ -54,7 +54,7 @@ class Candidate:
         return self.loss if np.isnan(self.valid) else self.valid
 
 
-def decisive_loss(rows: Rows, said: np.ndarray) -> np.ndarray:
+def decisive_loss(rows: StandardRows, said: np.ndarray) -> np.ndarray:
     """(s,) what the choice minimises, for (s, m, k) answers.
 
     The squared error of numbers. Of classes the errors, with a part of the squared error of the
@@ -72,7 +72,11 @@ class Choice:
     """All that is found over the same rows; `found` grows while it looks."""
 
     def __init__(
-        self, rows: Rows, valid: Rows | None, settings: Sequence[Setting], limits: Limits
+        self,
+        rows: StandardRows,
+        valid: StandardRows | None,
+        settings: Sequence[Setting],
+        limits: Limits,
     ) -> None:
         self.rows, self.valid, self.limits = rows, valid, limits
         self.settings = sorted(settings, key=lambda s: s.taught)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from .ranks import Ranks
-    from .rows import Rows
+    from .standard_rows import StandardRows
 
 PATIENCE = 0.25
 """Seconds between looks at whether someone wants to interrupt."""
@@ -74,7 +74,7 @@ class Searches:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: StandardRows,
         ranks: Ranks,
         settings: Sequence[Setting],
         limits: Limits,
@@ -138,7 +138,9 @@ class Searches:
         return self._native.loss(i) / float(self.rows.w.sum())
 
 
-def out_of_bag(rows: Rows, ranks: Ranks, limits: Limits, n_trees: int) -> Iterator[np.ndarray]:
+def out_of_bag(
+    rows: StandardRows, ranks: Ranks, limits: Limits, n_trees: int
+) -> Iterator[np.ndarray]:
     """(m, k) what a random forest says of each row by the trees that have not seen it.
 
     Comes after every few trees, better each time.

@@ -10,9 +10,11 @@ from ...errors import InputError
 from ...progress import Verbosity, Watch
 from ...run.engines.processor import cpu_count
 from ..fit import Fit
+from ..hold_out import every_nth
+from ..rows import read_rows, read_validation
 from .choice import SHRINKS, TEACHING, Candidate, Choice
-from .rows import DOING, Rows, read_rows
 from .search import Limits, Setting
+from .standard_rows import DOING, StandardRows, standardised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,10 +89,12 @@ def axis_tree(
         raise InputError(
             DOING, f"{len(classes)} labels for {n_classes} classes", "give a label for each class"
         )
-    rows = read_rows(X, y, sample_weight, n_classes)
+    given = read_rows(X, y, sample_weight, n_classes, doing=DOING, takes_infinity=True)
+    rows = standardised(given, n_classes)
     limits = Limits(max_leaves, max_depth, seed, n_threads or cpu_count())
     if validation is not None:
-        valid: Rows | None = _validation(validation, n_classes, rows)
+        judges = read_validation(validation, n_classes, given, doing=DOING, takes_infinity=True)
+        valid: StandardRows | None = standardised(judges, n_classes, rows)
         learn = rows
     else:
         learn, valid = _held_out(rows, seed)
@@ -123,7 +127,7 @@ def axis_tree(
 
 
 def _settings(
-    rows: Rows, min_samples_leaf: int, n_restarts: int, n_iterations: int
+    rows: StandardRows, min_samples_leaf: int, n_restarts: int, n_iterations: int
 ) -> list[Setting]:
     """The settings that are tried, whatever the data."""
     if rows.label is None:
@@ -148,16 +152,11 @@ def _settings(
     return settings
 
 
-def _held_out(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
+def _held_out(rows: StandardRows, seed: int) -> tuple[StandardRows, StandardRows | None]:
     """Four fifths to learn from and a fifth to decide, of each class alike."""
-    m = len(rows)
-    if m < FEWEST_TO_HOLD_OUT:
+    if len(rows) < FEWEST_TO_HOLD_OUT:
         return rows, None
-    order = np.random.default_rng(seed).permutation(m)
-    if rows.label is not None:
-        order = order[np.argsort(rows.label[order], kind="stable")]
-    held = np.zeros(m, bool)
-    held[order[2::5]] = True
+    held = every_nth(len(rows), 5, seed, rows.label)
     return rows.take(~held), rows.take(held)
 
 
@@ -175,14 +174,6 @@ def _report(chosen: Candidate, choice: Choice, interrupted: bool) -> dict[str, A
         "candidates": len(choice.found),
         "interrupted": interrupted,
     }
-
-
-def _validation(given: Any, n_classes: int | None, like: Rows) -> Rows:
-    if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
-        raise InputError(
-            DOING, f"validation is a {type(given).__name__}", "pass (X, y) or (X, y, weights)"
-        )
-    return read_rows(given[0], given[1], given[2] if len(given) == 3 else None, n_classes, like)
 
 
 def _check_sizes(

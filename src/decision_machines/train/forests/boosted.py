@@ -19,20 +19,22 @@ import numpy as np
 from ...machine import DecisionMachine, Output, Trees
 from ...progress import Verbosity, Watch
 from ..axis.ranks import Ranks
-from ..axis.rows import read_rows
 from ..axis.search import MOST_OUTPUTS, Limits, Searches, Setting, principal
+from ..axis.standard_rows import standardised
 from ..fit import Fit
+from ..hold_out import every_nth
+from ..rows import Rows, read_rows
 from .goal import Goal
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+DOING = "boosting trees"
 MOST_SEARCHED = 4_000_000
 """Rows × features × trees of a round up to which trees are searched for, if not said otherwise."""
 MOVES = 30
 RIDGE = 1.0
 """As if so many average rows that ask for nothing stood in every leaf."""
-HELD_OUT = 0.2
 FEWEST_TO_HOLD_OUT = 50
 
 
@@ -87,8 +89,9 @@ def boosted_trees(
     >>> fit.machine.n_trees <= 30, fit.machine.n_outputs
     (True, 1)
     """
-    w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    w = w / w.mean()
+    given = read_rows(X, y, sample_weight, n_classes, doing=DOING, takes_infinity=True)
+    given.weighted(DOING)  # refuses rows that all weigh nothing
+    X, w = given.X, given.w / given.w.mean()
     goal = Goal.of(y, n_classes, w)
     size = X.shape[0] * X.shape[1] * goal.trees_of_a_round
     least = min_samples_leaf or min(20, max(1, len(X) // 20))
@@ -126,12 +129,7 @@ def boosted_trees(
 
 def _hold_out(goal: Goal, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to learn from and a fifth to stop by, of every class alike."""
-    order = np.random.default_rng(seed).permutation(len(goal.Y))
-    if goal.is_classes:
-        order = order[np.argsort(goal.code[order], kind="stable")]
-    every = round(1 / HELD_OUT)
-    is_out = np.zeros(len(order), bool)
-    is_out[order[every // 2 :: every]] = True
+    is_out = every_nth(len(goal.Y), 5, seed, goal.code if goal.is_classes else None)
     return np.flatnonzero(~is_out), np.flatnonzero(is_out)
 
 
@@ -181,7 +179,7 @@ class _Boosting:
         found = []
         for j, (target, weight, gradient, curve, feeds) in enumerate(goal.asks(F, w)):
             searched = principal(target) if target.shape[1] > MOST_OUTPUTS else target
-            rows = read_rows(X, searched, weight, None)
+            rows = standardised(Rows(X, searched, weight), None)
             limits = replace(self.limits, seed=self._seed(i, j))
             searches = Searches(rows, ranks, [self.setting], limits)
             for _ in searches.grow():

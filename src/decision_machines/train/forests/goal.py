@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...machine import Columns, DecisionMachine, Output, Trees, direct_sum
-from ..axis.rows import read_rows
+from ..axis.standard_rows import standardised
+from ..rows import Rows, read_targets
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+DOING = "boosting trees"
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class Goal:
     @classmethod
     def of(cls, y: Any, n_classes: int | None, w: np.ndarray) -> Goal:
         if n_classes is None:
-            rows = read_rows(np.zeros((len(w), 1)), y, w, None)
+            rows = standardised(
+                Rows(np.zeros((len(w), 1)), read_targets(y, len(w), DOING), w), None
+            )
             assert rows.y is not None
             assert rows.centre is not None
             return cls(rows.y, np.zeros(rows.k), None, rows.centre, rows.scale)

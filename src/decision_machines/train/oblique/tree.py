@@ -11,18 +11,21 @@ from ...errors import InputError
 from ...progress import Verbosity, Watch
 from ..fit import Fit
 from ..fold import class_output, machine_of
+from ..hold_out import every_nth
+from ..rows import check_depth, read_rows, read_validation
 from ..scaling import Scaling
 from ..torch_setup import require_torch, threads
-from .rows import class_rows, hold_out
 
 if TYPE_CHECKING:
     from ..regression.search import RegressionEffort
+    from ..rows import Rows
     from .candidates import Judged
-    from .rows import Given
     from .search import Effort
 
 DOING = "training an oblique tree"
 MOST_DEPTH = 14
+LEAST_TO_HOLD_OUT = 20
+"""Fewer rows choose by themselves."""
 MISSING = ("auto", "answer", "zero")
 SHARPER = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 """Factors of the slopes learned that the soft module may take."""
@@ -129,21 +132,12 @@ def oblique_tree(
         raise InputError(DOING, f"leaves={leaves!r} for classification", "use leaves='constant'")
     if missing not in MISSING:
         raise InputError(DOING, f"missing={missing!r}", f"use one of {', '.join(MISSING)}")
-    if not isinstance(depth, (int, np.integer)) or not 0 <= depth <= MOST_DEPTH:
-        raise InputError(DOING, f"depth={depth!r}", f"use a whole number from 0 to {MOST_DEPTH}")
-    given = class_rows(X, y, sample_weight, n_classes, "X")
+    check_depth(depth, 0, MOST_DEPTH, DOING)
+    given = read_rows(X, y, sample_weight, n_classes, doing=DOING)
     if validation is None:
-        train, judged = hold_out(given, seed)
+        train, judged = class_hold_out(given, seed)
     else:
-        train = given
-        X_held, y_held, *weight = validation
-        judged = class_rows(X_held, y_held, weight[0] if weight else None, n_classes, "validation")
-        if judged[0].shape[1] != given[0].shape[1]:
-            raise InputError(
-                DOING,
-                f"validation rows of {judged[0].shape[1]} features beside {given[0].shape[1]}",
-                "give both the same features",
-            )
+        train, judged = given, read_validation(validation, n_classes, given, doing=DOING)
     with threads(n_threads, DOING):
         return _classify(
             train,
@@ -158,9 +152,17 @@ def oblique_tree(
         )
 
 
+def class_hold_out(given: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Rows to train on and a quarter to choose by, each class divided alike; few serve as both."""
+    if len(given) < LEAST_TO_HOLD_OUT:
+        return given, given
+    is_held = every_nth(len(given), 4, seed, given.y)
+    return given.take(~is_held), given.take(is_held)
+
+
 def _classify(
-    train: Given,
-    judged: Given,
+    train: Rows,
+    judged: Rows,
     n_classes: int,
     depth: int,
     missing: str,
@@ -172,7 +174,7 @@ def _classify(
     from .search import ClassSearch, Effort
 
     started = time.perf_counter()
-    X, y, weight = train
+    X, y, weight = train.X, train.y, train.w
     is_nan = np.isnan(X).any(0)
     modes = ["answer"]
     if is_nan.any():
@@ -189,8 +191,7 @@ def _classify(
             if not scaling.varies.any():
                 continue
             rows, held = (
-                _scaled(_filled(part[0], zero), part[1], part[2], scaling)
-                for part in (train, judged)
+                _scaled(_filled(part.X, zero), part.y, part.w, scaling) for part in (train, judged)
             )
             search = ClassSearch(
                 rows, held, n_classes=n_classes, depth=depth, effort=effort, seed=seed
@@ -221,14 +222,14 @@ def _classify(
         "scores": {group: search.candidates.score(group) for group in search.candidates.ranked()},
         "missing": mode if is_nan.any() else None,
         "rows": len(X),
-        "rows held out": len(judged[0]),
+        "rows held out": len(judged),
         "interrupted": watch.interrupted,
         "seconds": time.perf_counter() - started,
     }
     return Fit(machine, _softened(machine, tree.slope[0], judged), report, watch.history)
 
 
-def _softened(machine: Any, slope: np.ndarray, judged: Given | None = None) -> Any:
+def _softened(machine: Any, slope: np.ndarray, judged: Rows | None = None) -> Any:
     """The machine with tests as steep as they were learned, all sharpened by one factor.
 
     Tests that were swept came one by one, each as steep as its own rows asked for; the factor with
@@ -241,7 +242,7 @@ def _softened(machine: Any, slope: np.ndarray, judged: Given | None = None) -> A
     )
     if judged is None:
         return soft
-    X, y, weight = (part[:MOST_TO_SHARPEN_BY] for part in judged)
+    X, y, weight = (part[:MOST_TO_SHARPEN_BY] for part in (judged.X, judged.y, judged.w))
     rows = torch.from_numpy(X)
     losses = []
     for factor in SHARPER:

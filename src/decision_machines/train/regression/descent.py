@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from ...progress import Watch
-    from .rows import Rows
+    from .scaled_rows import ScaledRows
 
 BATCH_SIZE = 256
 SHARED_RATE = 0.3
@@ -71,7 +71,7 @@ class Learned:
 
 
 def descend(
-    rows: Rows,
+    rows: ScaledRows,
     depth: int,
     recipes: Sequence[LeafRecipe],
     *,

@@ -10,9 +10,9 @@ import numpy as np
 from ...errors import InputError
 from ...progress import Verbosity, Watch
 from ..fit import Fit
-from ..given import check_depth
+from ..rows import check_depth
 from ..torch_setup import require_torch, threads
-from .rows import DOING, Units, checked, hold_out
+from .scaled_rows import DOING, Units, number_hold_out, number_rows, number_validation
 
 if TYPE_CHECKING:
     from .search import RegressionEffort
@@ -97,25 +97,17 @@ def linear_leaves_tree(
     from .search import RegressionEffort, RegressionSearch
 
     started = time.perf_counter()
-    given = checked(X, y, sample_weight)
+    given = number_rows(X, y, sample_weight)
     if validation is None:
-        train, held = hold_out(given, seed)
+        train, held = number_hold_out(given, seed)
     else:
-        X_held, y_held, *weight = validation
-        train, held = given, checked(X_held, y_held, weight[0] if weight else None, "validation")
-        if held[0].shape[1] != given[0].shape[1] or held[1].shape[1] != given[1].shape[1]:
-            raise InputError(
-                DOING,
-                f"validation of {held[0].shape[1]} features and {held[1].shape[1]} targets beside "
-                f"{given[0].shape[1]} and {given[1].shape[1]}",
-                "give both the same features and targets",
-            )
+        train, held = given, number_validation(validation, given)
     is_linear = leaves == "linear"
-    units = Units.of(given[0], given[1], linear=is_linear)
-    rows, judged = units.rows(*train), units.rows(*held)
+    units = Units.of(given.X, given.y, linear=is_linear)
+    rows, judged = units.rows(train), units.rows(held)
     if effort is None:
         effort = RegressionEffort.usual(len(rows), is_linear)
-    is_capped = caps and is_linear and given[1].shape[1] == 1
+    is_capped = caps and is_linear and given.y.shape[1] == 1
     search = RegressionSearch(
         rows, judged, depth=int(depth), effort=effort, is_capped=is_capped, seed=seed
     )
@@ -125,9 +117,9 @@ def linear_leaves_tree(
         search.run(watch)
     best = search.best()
     tree = best.tree
-    is_refitted = validation is None and len(given[0]) > len(train[0])
+    is_refitted = validation is None and len(given) > len(train)
     if is_refitted:
-        tree = search.refitted(best, units.rows(*given))
+        tree = search.refitted(best, units.rows(given))
     machine, slope = regression_machine(
         tree, units, "tree with linear leaves" if is_linear else "oblique regression tree"
     )

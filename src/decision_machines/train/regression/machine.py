@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from ...errors import InputError
 from ...machine import Columns, DecisionMachine, LinearLeaves, Output, Trees
 from ...machine.columns import Rule
-from .rows import DOING
+from .scaled_rows import DOING
 
 if TYPE_CHECKING:
-    from .rows import Units
+    from .scaled_rows import Units
     from .tree import RegressionTree
 
 

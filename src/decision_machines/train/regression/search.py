@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ...progress import Watch
     from .descent import LeafRecipe
-    from .rows import Rows
+    from .scaled_rows import ScaledRows
 
 FROM_ABOVE = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 TOWARDS = (1.0, 10.0, 100.0)
@@ -111,8 +111,8 @@ class RegressionSearch:
 
     def __init__(
         self,
-        rows: Rows,
-        judged: Rows,
+        rows: ScaledRows,
+        judged: ScaledRows,
         *,
         depth: int,
         effort: RegressionEffort,
@@ -181,7 +181,7 @@ class RegressionSearch:
         ranked = sorted(self.groups, key=self._score)[:10]
         return {group: self._score(group) for group in ranked}
 
-    def refitted(self, found: Judgement, rows: Rows) -> RegressionTree:
+    def refitted(self, found: Judgement, rows: ScaledRows) -> RegressionTree:
         """The tree with leaves and caps fitted to these rows by the same rules."""
         tree = found.tree.settled(rows)
         tree = tree.with_functions(self._functions(tree, found.prior, found.rule, rows))
@@ -264,7 +264,7 @@ class RegressionSearch:
 
     # ------------------------------------------------------------------ leaves
 
-    def _sums(self, exits: np.ndarray, rows: Rows, n_leaves: int) -> LeafSums | None:
+    def _sums(self, exits: np.ndarray, rows: ScaledRows, n_leaves: int) -> LeafSums | None:
         if n_leaves * rows.U.shape[1] ** 2 > MOST_NUMBERS:
             return None
         own = rows.is_whole
@@ -273,7 +273,7 @@ class RegressionSearch:
         return LeafSums.of(rows.U[own], rows.y[own], rows.weight[own], exits[own], n_leaves)
 
     def _functions(
-        self, tree: RegressionTree, prior: np.ndarray, rule: Rule, rows: Rows
+        self, tree: RegressionTree, prior: np.ndarray, rule: Rule, rows: ScaledRows
     ) -> np.ndarray:
         sums = self._sums(tree.exit_leaves(rows.Z), rows, len(tree.V))
         return prior if sums is None else _solve(sums, prior, rule)

@@ -21,7 +21,7 @@ from .leaf_ridge import LeafSums, ridge_towards
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from .rows import Rows
+    from .scaled_rows import ScaledRows
     from .tree import RegressionTree
 
 LEAST_FALL = 1e-9
@@ -30,7 +30,7 @@ LEAST_FALL = 1e-9
 
 def alternate_regression(
     tree: RegressionTree,
-    rows: Rows,
+    rows: ScaledRows,
     prior: Float[np.ndarray, "L p q"],
     *,
     ridge: float,
@@ -63,14 +63,16 @@ def alternate_regression(
 
 
 def objective(
-    tree: RegressionTree, rows: Rows, prior: Float[np.ndarray, "L p q"], ridge: float
+    tree: RegressionTree, rows: ScaledRows, prior: Float[np.ndarray, "L p q"], ridge: float
 ) -> float:
     """Σ weight (y - answer)² + ridge Σ |A - prior|²."""
     error = ((tree.predict(rows) - rows.y) ** 2).sum(1)
     return float((error * rows.weight).sum() + ridge * ((tree.A - prior) ** 2).sum())
 
 
-def sweep_nodes(tree: RegressionTree, rows: Rows, logistic_ridge: float = 1.0) -> RegressionTree:
+def sweep_nodes(
+    tree: RegressionTree, rows: ScaledRows, logistic_ridge: float = 1.0
+) -> RegressionTree:
     """The tree after one sweep over its tests from the bottom up; its leaves stay."""
     W, t, slope = tree.W.copy(), tree.t.copy(), tree.slope.copy()
     is_right = tree.answers(rows.Z)
@@ -99,7 +101,7 @@ def sweep_nodes(tree: RegressionTree, rows: Rows, logistic_ridge: float = 1.0) -
     return replace(tree, W=W, t=t, slope=slope).settled(rows)
 
 
-def leaf_costs(tree: RegressionTree, rows: Rows) -> Float[np.ndarray, "L m"]:
+def leaf_costs(tree: RegressionTree, rows: ScaledRows) -> Float[np.ndarray, "L m"]:
     """The weighted squared error of every row in every leaf."""
     cost = np.empty((len(tree.V), len(rows)))
     for leaf in range(len(tree.V)):

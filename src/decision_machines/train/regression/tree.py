@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-    from .rows import Rows
+    from .scaled_rows import ScaledRows
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RegressionTree:
         t: Float[np.ndarray, "J"],
         slope: Float[np.ndarray, "J"],
         A: Float[np.ndarray, "L p q"],
-        rows: Rows,
+        rows: ScaledRows,
     ) -> RegressionTree:
         """The tree with tests closed that divide no rows, missing sides and constants settled."""
         n_leaves, _, q = A.shape
@@ -62,7 +62,7 @@ class RegressionTree:
         tree = cls(W, t, empty, slope, A, np.zeros((n_leaves, q)), *caps)
         return tree.settled(rows)
 
-    def settled(self, rows: Rows) -> RegressionTree:
+    def settled(self, rows: ScaledRows) -> RegressionTree:
         """The tree with what its rows decide, tests and functions apart.
 
         Tests that divide no rows send all their way. NaN goes the way of more rows. A leaf's
@@ -119,12 +119,12 @@ class RegressionTree:
             at = 2 * at + 1 + is_right[at, each]
         return at - len(self.t)
 
-    def predict(self, rows: Rows) -> Float[np.ndarray, "m q"]:
+    def predict(self, rows: ScaledRows) -> Float[np.ndarray, "m q"]:
         """The answer for each row, in the targets' scaled units."""
         exits = self.exit_leaves(rows.Z)
         return self.answers_of(exits, rows)
 
-    def answers_of(self, exits: Int[np.ndarray, "m"], rows: Rows) -> Float[np.ndarray, "m q"]:
+    def answers_of(self, exits: Int[np.ndarray, "m"], rows: ScaledRows) -> Float[np.ndarray, "m q"]:
         """What the leaves `exits` answer for the rows."""
         linear = np.einsum("mp,mpq->mq", rows.U, self.A[exits])
         linear = np.clip(linear, self.low[exits, None], self.high[exits, None])
@@ -136,7 +136,7 @@ class RegressionTree:
         lows, highs = np.where(low, lows, -np.inf), np.where(high, highs, np.inf)
         return replace(self, low=np.minimum(lows, highs), high=highs)
 
-    def ranges(self, exits: Int[np.ndarray, "m"], rows: Rows) -> Ranges:
+    def ranges(self, exits: Int[np.ndarray, "m"], rows: ScaledRows) -> Ranges:
         """What the functions answer for the rows, which exit at these leaves."""
         own = rows.is_whole
         exits, weight = exits[own], rows.weight[own]

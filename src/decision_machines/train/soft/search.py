@@ -16,6 +16,9 @@ from ...machine import Output
 from ...progress import Verbosity, Watch
 from ..fit import Fit
 from ..fold import class_output, machine_of
+from ..oblique.tree import class_hold_out
+from ..regression.scaled_rows import number_hold_out, number_rows, number_validation
+from ..rows import Rows, read_rows, read_validation
 from ..scaling import Scaling
 from .tree import DOING, SoftEffort
 
@@ -34,9 +37,6 @@ class SoftSearch:
     """The rows as given and as scaled, and the training on them."""
 
     def __init__(self, X, y, n_classes, depth, weight, validation, effort, seed) -> None:
-        from ..oblique.rows import class_rows
-        from ..regression.rows import checked
-
         self.n_classes, self.depth, self.seed = n_classes, depth, seed
         self.kept: list[tuple[float, SoftTrees]] = []
         self.finish = "refitted"
@@ -46,51 +46,36 @@ class SoftSearch:
         ):
             raise InputError(DOING, f"n_classes={n_classes!r}", "use a whole number from 1")
 
-        def read(X: Any, y: Any, weight: Any, name: str):
-            if n_classes is None:
-                return checked(X, y, weight, name)
-            X, y, weight = class_rows(X, y, weight, int(n_classes), name)
-            is_there = weight > 0
-            if not is_there.any():
-                raise InputError(DOING, f"all {len(X)} rows have weight 0", "give one a weight")
-            return X[is_there], np.eye(int(n_classes))[y[is_there]], weight[is_there]
-
-        self.given = read(X, y, weight, "X")
-        self.is_held_out = validation is None
-        if validation is None:
-            self.train, self.held = self._hold_out()
+        if n_classes is None:
+            self.given = number_rows(X, y, weight)
         else:
-            X_held, y_held, *held_weight = validation
-            self.train = self.given
-            self.held = read(X_held, y_held, held_weight[0] if held_weight else None, "validation")
-        if self.held[0].shape[1] != self.given[0].shape[1]:
-            raise InputError(
-                DOING,
-                f"validation rows of {self.held[0].shape[1]} features beside "
-                f"{self.given[0].shape[1]}",
-                "give both the same features",
-            )
-        self.nan_as_zero = np.isnan(self.given[0]).any(0)
-        self.scaling = Scaling.of(self._filled(self.given[0]))
-        self.targets = Scaling.of(self.given[1]) if n_classes is None else None
-        self.effort = SoftEffort.usual(len(self.train[0])) if effort is None else effort
+            self.given = read_rows(X, y, weight, int(n_classes), doing=DOING).weighted(DOING)
+        self.is_held_out = validation is None
+        if validation is not None:
+            self.train, self.held = self.given, self._validation(validation)
+        elif n_classes is None:
+            self.train, self.held = number_hold_out(self.given, seed)
+        else:
+            self.train, self.held = class_hold_out(self.given, seed)
+        self.nan_as_zero = np.isnan(self.given.X).any(0)
+        self.scaling = Scaling.of(self._filled(self.given.X))
+        self.targets = Scaling.of(self.given.y) if n_classes is None else None
+        self.effort = SoftEffort.usual(len(self.train)) if effort is None else effort
 
-    def _hold_out(self):
-        from ..oblique.rows import hold_out as by_class
-        from ..regression.rows import hold_out
-
+    def _validation(self, given: Any) -> Rows:
         if self.n_classes is None:
-            return hold_out(self.given, self.seed)
-        X, target, weight = self.given
-        parts = by_class((X, target.argmax(1), weight), self.seed)
-        return tuple((part[0], np.eye(self.n_classes)[part[1]], part[2]) for part in parts)
+            return number_validation(given, self.given)
+        rows = read_validation(given, int(self.n_classes), self.given, doing=DOING)
+        return rows.weighted(DOING)
 
     def _filled(self, X: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(X) & self.nan_as_zero, 0.0, X)
 
-    def _scaled(self, given) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _scaled(self, given: Rows) -> Scaled:
         """Rows, targets and weights in training's units; a NaN left over is at the mean."""
-        X, target, weight = given
+        X, target, weight = given.X, given.y, given.w
+        if self.n_classes is not None:
+            target = np.eye(int(self.n_classes))[target]
         Z = np.nan_to_num(self.scaling(self._filled(X)), nan=0.0)
         if self.targets is not None:
             spread = np.where(self.targets.varies, self.targets.spread, np.inf)
@@ -120,7 +105,7 @@ class SoftSearch:
             "chosen": trees.recipes[0].name,
             "leaves of the hard tree": self.finish,
             "validation losses": self.scores,
-            "rows": len(self.train[0]),
+            "rows": len(self.train),
             "rows held out": len(held[0]),
             "went on with all rows": self.is_held_out and not watch.interrupted,
             "interrupted": watch.interrupted,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..given import check_depth
+from ..rows import check_depth
 from ..torch_setup import require_torch, threads
 
 if TYPE_CHECKING:

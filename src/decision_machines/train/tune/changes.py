@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from .rows import on_features
 from .subject import SOURCE
+from .tensor_rows import on_features
 from .tuned import Report, Start, Tuned
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...relax.module import SoftMachine
     from .objectives import Objective
-    from .rows import Rows
+    from .tensor_rows import TensorRows
 
 ROWS_AT_ONCE = 4096
 
@@ -45,7 +45,7 @@ class Setting:
         return f"alpha {self.alpha:g}, rates {self.lr_t:g} / {self.lr_V:g}{sharp}"
 
 
-def row_losses(objective: Objective, margin: Tensor, rows: Rows, *, judging: bool) -> Tensor:
+def row_losses(objective: Objective, margin: Tensor, rows: TensorRows, *, judging: bool) -> Tensor:
     """(m,) losses in float64; rankings are trained by pairs and judged by NDCG."""
     margin = margin.double()
     if objective.is_ranking:
@@ -79,7 +79,7 @@ class Judgement:
         return mean / error if error > 0 else math.copysign(math.inf, mean)
 
 
-def judge(objective: Objective, margin: Tensor, rows: Rows) -> Judgement:
+def judge(objective: Objective, margin: Tensor, rows: TensorRows) -> Judgement:
     """What the objective says of margins, row by row (of a ranking, group by group)."""
     with torch.no_grad():
         losses, w = row_losses(objective, margin, rows, judging=True), rows.w
@@ -93,7 +93,7 @@ def judge(objective: Objective, margin: Tensor, rows: Rows) -> Judgement:
         return Judgement(losses, w)
 
 
-def soft_margin(net: SoftMachine, rows: Rows) -> Tensor:
+def soft_margin(net: SoftMachine, rows: TensorRows) -> Tensor:
     """(m, k) margins of the module, a block of rows at a time, shared between processes."""
     with torch.no_grad():
         mine = distributed.own_rows(rows.x)
@@ -120,7 +120,7 @@ class Descent:
         self,
         net: SoftMachine,
         objective: Objective,
-        rows: Rows,
+        rows: TensorRows,
         setting: Setting,
         units: dict[str, Tensor],
         *,

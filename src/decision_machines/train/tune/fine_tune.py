@@ -18,10 +18,10 @@ from .changes import result
 from .checkpoints import Identity
 from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
-from .rows import read_parts
 from .search import Search
 from .source_objectives import trained_for
 from .subject import Subject
+from .tensor_rows import read_parts
 from .tuned import Tuned
 from .units import import_optimizers
 
@@ -82,7 +82,7 @@ def tune(
     machine
         A machine of any source, or a fitted model that `convert` reads.
     X, y
-        Rows and targets: labels as the machine gives them, or numbers, (m,) or (m, outputs).
+        TensorRows and targets: labels as the machine gives them, or numbers, (m,) or (m, outputs).
     validation
         (X, y), (X, y, weights) or (X, y, weights, group) to judge by; or the share of X to hold out
         for it; None holds out a fifth.

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from .descent import row_losses
-from .rows import on_features
+from .tensor_rows import on_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...machine import DecisionMachine
     from .objectives import Objective
-    from .rows import Rows
+    from .tensor_rows import TensorRows
 
 RIDGES = (1000.0, 300.0, 100.0, 30.0)
 """The cost of moving a value by the spread of all values, in rows of the source's loss."""
@@ -34,7 +34,7 @@ STEPS = 12
 def refit_values(
     machine: DecisionMachine,
     objective: Objective,
-    rows: Rows,
+    rows: TensorRows,
     *,
     ridges: Sequence[float] = RIDGES,
     n_threads: int | None = None,
@@ -79,7 +79,7 @@ def refit_values(
 class _Sums:
     """Margins from leaf values, and gradients back, along fixed exit leaves."""
 
-    def __init__(self, machine: DecisionMachine, rows: Rows, n_threads: int | None) -> None:
+    def __init__(self, machine: DecisionMachine, rows: TensorRows, n_threads: int | None) -> None:
         exits = on_features(machine).apply(rows.x.numpy(), n_threads=n_threads).astype(np.int64)
         self.exits = torch.from_numpy(exits + machine.trees.leaf_start[:-1])
         self.shape, self.k = machine.V.shape, machine.n_outputs
@@ -120,7 +120,7 @@ class _Sums:
         )
 
 
-def _mean_loss(objective: Objective, margin: Tensor, rows: Rows, weight: float) -> float:
+def _mean_loss(objective: Objective, margin: Tensor, rows: TensorRows, weight: float) -> float:
     with torch.no_grad():
         return float((row_losses(objective, margin, rows, judging=False) * rows.w).sum()) / weight
 

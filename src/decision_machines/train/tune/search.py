@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...progress import Watch
-    from .rows import Rows
+    from .tensor_rows import TensorRows
 
 SOFT_LEAD, HARD_LEAD = 1.0, 3.0
 """A choice takes the source's place if it leads by so many standard errors: the best of eighty
@@ -54,7 +54,7 @@ class Search:
         Called with the state after every epoch; None keeps no checkpoint.
     """
 
-    def __init__(self, subject: Subject, valid: Rows, *, patience: int) -> None:
+    def __init__(self, subject: Subject, valid: TensorRows, *, patience: int) -> None:
         self.subject, self.valid, self.patience = subject, valid, patience
         self.save: Callable[[dict[str, Any]], None] | None = None
         self.source = subject.judge(subject.machine, valid)

@@ -11,7 +11,7 @@ import torch
 from ...machine import Rule
 from .descent import Descent, Judgement, Setting, judge, set_parts
 from .hard_values import RIDGES, refit_values
-from .rows import on_features
+from .tensor_rows import on_features
 from .units import precision, units_of
 from .widths import measure
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...machine import DecisionMachine
     from ...relax.module import SoftMachine
     from .objectives import Objective
-    from .rows import Rows
+    from .tensor_rows import TensorRows
 
 SOURCE = -1
 """In the place of a setting: the machine as it came."""
@@ -60,7 +60,7 @@ class Subject:
         self,
         machine: DecisionMachine,
         objective: Objective,
-        rows: Rows,
+        rows: TensorRows,
         settings: Sequence[Setting],
         *,
         learn: tuple[str, ...],
@@ -83,7 +83,7 @@ class Subject:
         self.dtype = precision(machine, self.widths, margin)
         self.loss = judge(objective, torch.from_numpy(margin), rows).mean
 
-    def on(self, machine: DecisionMachine, rows: Rows) -> Subject:
+    def on(self, machine: DecisionMachine, rows: TensorRows) -> Subject:
         """Another machine and other rows, to be trained in the same way."""
         return Subject(
             machine,
@@ -97,11 +97,11 @@ class Subject:
             n_threads=self.n_threads,
         )
 
-    def margin(self, machine: DecisionMachine, rows: Rows) -> np.ndarray:
+    def margin(self, machine: DecisionMachine, rows: TensorRows) -> np.ndarray:
         """(m, k) of a hard machine."""
         return on_features(machine).margin(rows.x.numpy(), n_threads=self.n_threads)
 
-    def judge(self, machine: DecisionMachine, rows: Rows) -> Judgement:
+    def judge(self, machine: DecisionMachine, rows: TensorRows) -> Judgement:
         """What the objective says of a hard machine."""
         return judge(self.objective, torch.from_numpy(self.margin(machine, rows)), rows)
 

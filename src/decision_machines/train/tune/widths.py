@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...machine import Rule
-from .rows import on_features
+from .tensor_rows import on_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,13 +11,13 @@ features that are missing often are no terms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import InputError
-from ..given import checked_weights, refuse_infinities
+from ..hold_out import first_share
+from ..rows import Rows, read_rows, read_validation
 from ..scaling import Scaling
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ MOST_WITHOUT_TERMS = 0.05
 
 
 @dataclass(frozen=True)
-class Rows:
+class ScaledRows:
     """Scaled rows."""
 
     Z: Float[np.ndarray, "m v"]
@@ -53,9 +53,9 @@ class Rows:
         error = ((answer - self.y) ** 2).sum(1)
         return float((error * self.weight).sum() / self.weight.sum() / self.y.shape[1])
 
-    def join(self, other: Rows) -> Rows:
+    def join(self, other: ScaledRows) -> ScaledRows:
         parts = ("Z", "U", "is_whole", "y", "weight")
-        return Rows(*(np.concatenate([getattr(self, p), getattr(other, p)]) for p in parts))
+        return ScaledRows(*(np.concatenate([getattr(self, p), getattr(other, p)]) for p in parts))
 
 
 @dataclass(frozen=True)
@@ -91,72 +91,37 @@ class Units:
             np.where(targets.varies, targets.spread, 0.0),
         )
 
-    def rows(
-        self, X: Float[np.ndarray, "m n"], y: Float[np.ndarray, "m q"], weight: np.ndarray
-    ) -> Rows:
+    def rows(self, given: Rows) -> ScaledRows:
+        """Rows in training's units."""
+        X, y, weight = given.X, given.y, given.w
         Z = self.features(np.where(np.isnan(X) & self.nan_as_zero, 0.0, X))
         terms = self.features(X)[:, self.is_term]
         is_nan = np.isnan(terms)
         U = np.concatenate([np.where(is_nan, 0.0, terms), np.ones((len(X), 1))], axis=1)
         scale = np.where(self.spread > 0, self.spread, np.inf)
         mean = weight.mean() if len(weight) else 1.0
-        return Rows(
+        return ScaledRows(
             Z, U, ~is_nan.any(1), (y - self.centre) / scale, weight / (mean if mean > 0 else 1.0)
         )
 
 
-Given = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""X float64 (m, n), y float64 (m, q), weights; rows of weight 0 left out."""
+def number_rows(X: Any, y: Any, weight: Any) -> Rows:
+    """Rows with targets; those of weight 0 left out, the largest weight 1."""
+    return _at_most_1(read_rows(X, y, weight, None, doing=DOING).weighted(DOING))
 
 
-def checked(X: Any, y: Any, weight: Any, name: str = "X") -> Given:
-    """Rows as float64, or an error that says what is wrong with them."""
-    X, y = _numbers(X, name), _numbers(y, "y")
-    y = y[:, None] if y.ndim == 1 else y
-    if X.ndim != 2 or y.ndim != 2 or len(X) != len(y) or not len(X):
-        raise InputError(
-            DOING,
-            f"{name} of shape {X.shape} with y of shape {y.shape}",
-            "give X the shape (rows, features) and y a number, or several, for each row",
-        )
-    if not X.shape[1] or not y.shape[1]:
-        raise InputError(
-            DOING,
-            f"{name} has {X.shape[1]} features and y {y.shape[1]} targets",
-            "give at least one of each",
-        )
-    refuse_infinities(X, name, DOING)
-    if not np.isfinite(y).all():
-        row = int(np.argwhere(~np.isfinite(y))[0][0])
-        raise InputError(
-            DOING, f"y of row {row} is {y[row].tolist()}", "leave out rows without a finite target"
-        )
-    weight = None if weight is None else _numbers(weight, "sample_weight")
-    weight = checked_weights(weight, len(X), DOING)
-    is_there = weight > 0
-    if not is_there.any():
-        raise InputError(DOING, f"all {len(X)} rows have weight 0", "give some row a weight")
-    return X[is_there], y[is_there], weight[is_there] / weight.max()
+def number_validation(given: Any, like: Rows) -> Rows:
+    """The same of rows to choose by."""
+    return _at_most_1(read_validation(given, None, like, doing=DOING).weighted(DOING))
 
 
-def _numbers(values: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            DOING, f"{name} of type {type(values).__name__} is no array of numbers", "pass numbers"
-        ) from None
-
-
-def hold_out(given: Given, seed: int) -> tuple[Given, Given]:
-    """Rows to train on and rows to choose by; few rows serve as both."""
-    n_rows = len(given[0])
-    if n_rows < LEAST_TO_HOLD_OUT:
+def number_hold_out(given: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Rows to train on and a fifth to choose by; few rows serve as both."""
+    if len(given) < LEAST_TO_HOLD_OUT:
         return given, given
-    order = np.random.default_rng(seed).permutation(n_rows)
-    cut = round(HELD_OUT * n_rows)
-    held, kept = np.sort(order[:cut]), np.sort(order[cut:])
-    return (
-        (given[0][kept], given[1][kept], given[2][kept]),
-        (given[0][held], given[1][held], given[2][held]),
-    )
+    is_held = first_share(len(given), HELD_OUT, seed)
+    return given.take(~is_held), given.take(is_held)
+
+
+def _at_most_1(rows: Rows) -> Rows:
+    return replace(rows, w=rows.w / rows.w.max())

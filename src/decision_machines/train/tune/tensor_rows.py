@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from ...errors import InputError
+from ..hold_out import spread_share, whole_groups
+from ..rows import read_weights
 from .ranking import group_ids
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ HELD_OUT = 0.2
 
 
 @dataclass(frozen=True)
-class Rows:
+class TensorRows:
     """Rows to train or judge on, as tensors."""
 
     x: Tensor
@@ -41,17 +43,17 @@ class Rows:
         """All that the rows hold, by the names that users give it."""
         return {"X": self.x, "y": self.y, "weights": self.w, "group": self.group}
 
-    def take(self, index: Tensor) -> Rows:
+    def take(self, index: Tensor) -> TensorRows:
         group = None if self.group is None else self.group[index]
-        return Rows(self.x[index], self.y[index], self.w[index], group)
+        return TensorRows(self.x[index], self.y[index], self.w[index], group)
 
-    def joined(self, other: Rows) -> Rows:
+    def joined(self, other: TensorRows) -> TensorRows:
         """Both, these first; groups stay apart."""
         group = None
         if self.group is not None and other.group is not None:
             first_free = int(self.group.max()) + 1 if len(self.group) else 0
             group = torch.cat([self.group, other.group + first_free])
-        return Rows(
+        return TensorRows(
             torch.cat([self.x, other.x]),
             torch.cat([self.y, other.y]),
             torch.cat([self.w, other.w]),
@@ -83,7 +85,7 @@ def read_parts(
     group: Any,
     validation: Any,
     seed: int,
-) -> tuple[Rows, Rows, np.ndarray | None]:
+) -> tuple[TensorRows, TensorRows, np.ndarray | None]:
     """Training rows, validation rows, and which rows were held out, where they were."""
     rows = _rows(machine, objective, X, y, sample_weight, group)
     if isinstance(validation, (tuple, list)):
@@ -117,13 +119,13 @@ def on_features(machine: DecisionMachine) -> DecisionMachine:
     return replace(machine, columns=replace(machine.columns, encodes_arrays=False))
 
 
-def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -> Rows:
+def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -> TensorRows:
     x = np.array(machine.features(X))
     m = len(x)
     target = objective.encode(y)
     if len(target) != m:
         raise InputError(DOING, f"{m} rows of X and {len(target)} of y", "pass a target for each")
-    w = _weights(weight, m)
+    w = read_weights(weight, m, DOING)
     if objective.is_ranking and group is None:
         raise InputError(
             DOING,
@@ -135,7 +137,7 @@ def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -
         ids = torch.from_numpy(group_ids(group, m))
     # A common factor of the weights changes nothing but would make steps too small to count.
     w = w / (w.mean() if m and w.mean() > 0 else 1.0)
-    return Rows(torch.from_numpy(x), torch.from_numpy(target), torch.from_numpy(w), ids)
+    return TensorRows(torch.from_numpy(x), torch.from_numpy(target), torch.from_numpy(w), ids)
 
 
 def _short(given: Any) -> str:
@@ -144,25 +146,7 @@ def _short(given: Any) -> str:
     return said if len(said) <= 60 and "\n" not in said else f"a {type(given).__name__}"
 
 
-def _weights(given: Any, m: int) -> np.ndarray:
-    """Finite weights from 0, one for each row; 1 where none are given."""
-    remedy = "pass one finite weight from 0 for each row"
-    if given is None:
-        return np.ones(m)
-    try:
-        w = np.asarray(given, np.float64).reshape(-1)
-    except (TypeError, ValueError) as error:
-        raise InputError(DOING, f"weights that are no numbers ({error})", remedy) from None
-    if len(w) != m:
-        raise InputError(DOING, f"{len(w)} weights for {m} rows", remedy)
-    is_good = np.isfinite(w) & (w >= 0)
-    if not np.all(is_good):
-        row = int(np.argmin(is_good))
-        raise InputError(DOING, f"a weight that is no number ≥ 0: {w[row]} in row {row}", remedy)
-    return w
-
-
-def _check_some(rows: Rows, what: str) -> None:
+def _check_some(rows: TensorRows, what: str) -> None:
     if not len(rows):
         raise InputError(
             DOING, f"0 rows {what}", "pass at least two rows, or rows and validation=(X, y)"
@@ -175,19 +159,9 @@ def _check_some(rows: Rows, what: str) -> None:
         )
 
 
-def _held_out(rows: Rows, objective: Objective, share: float, seed: int) -> np.ndarray:
+def _held_out(rows: TensorRows, objective: Objective, share: float, seed: int) -> np.ndarray:
     """Rows to judge by: of every class its share, or whole groups."""
-    rng = np.random.default_rng([seed, 1])
     if rows.group is not None:
-        n = int(rows.group.max()) + 1 if len(rows) else 0
-        chosen = rng.permutation(n)[: max(1, round(share * n))]
-        return np.flatnonzero(np.isin(rows.group.numpy(), chosen))
-    m = len(rows)
-    order = rng.permutation(m)
-    y = rows.y.numpy()[order, 0]
+        return whole_groups(rows.group.numpy(), share, [seed, 1])
     is_classes = objective.name in ("logistic", "softmax", "log_loss", "brier", "hinge")
-    if is_classes:
-        order = order[np.argsort(y, kind="stable")]
-    n = min(max(1, round(share * m)), max(m - 1, 0))
-    # Every 1/share-th row of the classes in turn: each class gives its share.
-    return np.sort(order[(np.arange(n) * m) // max(n, 1)]) if n else np.empty(0, np.int64)
+    return spread_share(len(rows), share, [seed, 1], rows.y.numpy()[:, 0] if is_classes else None)

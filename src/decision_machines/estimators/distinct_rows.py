@@ -7,36 +7,17 @@ among those held out to judge what was learned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ..train.rows import Rows
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, Num
 
 LIGHTEST = 1e-100
 """Share of the largest weight below which a weight is as good as 0."""
-FEWEST_HELD_OUT = 5
-"""Fewer rows than this judge nothing: then all rows are learned from, and judge."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows, what they should give, and what each counts."""
-
-    X: Float[np.ndarray, "m n"]
-    y: Num[np.ndarray, "m ..."]
-    """Codes of classes, or targets."""
-    w: Float[np.ndarray, "m"]
-    """Weights, 1 on average."""
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def take(self, which: Int[np.ndarray, "k"]) -> Rows:
-        """These rows alone."""
-        return Rows(self.X[which], self.y[which], self.w[which])
 
 
 def distinct_rows(
@@ -78,29 +59,3 @@ def _hash(bits: Int[np.ndarray, "m c"]) -> Int[np.ndarray, "m"]:
         mixed *= np.uint64(0xD6E8FEB86659FD93)
         found = mixed ^ (mixed >> np.uint64(29))
     return found
-
-
-def hold_out(
-    rows: Rows, fraction: float, seed: int, *, is_classes: bool
-) -> tuple[Rows, Rows | None]:
-    """The rows to learn from and those to judge by; None where too few could be held out.
-
-    Every class gives its share, and keeps at least one row to be learned from.
-    """
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(rows))
-    if fraction * len(rows) < FEWEST_HELD_OUT:
-        return rows, None
-    if not is_classes:
-        cut = int(fraction * len(rows))
-        return rows.take(order[cut:]), rows.take(order[:cut])
-    held = []
-    for code in np.unique(rows.y):
-        own = order[rows.y[order] == code]
-        held.append(own[: min(int(fraction * len(own) + rng.random()), len(own) - 1)])
-    out = np.concatenate(held)
-    if len(out) < FEWEST_HELD_OUT:
-        return rows, None
-    is_out = np.zeros(len(rows), bool)
-    is_out[out] = True
-    return rows.take(order[~is_out[order]]), rows.take(out)
