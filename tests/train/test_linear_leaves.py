@@ -343,8 +343,8 @@ def test_what_cannot_be_learned_from_is_refused_in_words(change, words):
 def test_checked_rows_keep_their_order():
     rows = number_rows([[1, 2], [3, 4], [5, 6]], [1, 2, 3], [1, 0, 2])
     assert rows.X.tolist() == [[1, 2], [5, 6]]
-    assert y.tolist() == [[1], [3]]
-    assert weight.tolist() == [0.5, 1.0]
+    assert rows.y.tolist() == [[1], [3]]
+    assert rows.w.tolist() == [0.5, 1.0]
 
 
 def test_oblique_tree_hands_its_effort_on():
