@@ -119,3 +119,31 @@ def test_rubbish_is_refused_in_three_parts(machine, forest):
     for X in ([[1, 2]], [["a", "b", "c", "d"]], [1, 2, 3, 4], None):
         with pytest.raises(dm.InputError, match="What to do"):
             dm.explain_mismatch(machine, forest, X)
+
+
+def test_labels_that_only_the_rows_keep_are_asked_by_their_text():
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["Male", "Female", "Other"], 200)
+    table = pd.DataFrame({"age": rng.integers(17, 90, 200), "sex": sex})
+    small = {"iterations": 4, "depth": 2, "verbose": 0, "allow_writing_files": False}
+    model = catboost.CatBoostClassifier(one_hot_max_size=9, cat_features=["sex"], **small)
+    model.fit(table, (table["age"] > 40) & (sex == "Male"))
+    machine = dm.convert(model)
+    assert not dm.explain_mismatch(machine, model, table)
+    moved = np.where(machine.t == machine.t.max(), machine.t + np.float32(20), machine.t)
+    report = dm.explain_mismatch(replace(machine, t=moved), model, table)
+    assert report
+    assert "age = " in str(report)
+    assert "asked is age ≤ " in str(report)
+
+
+def test_a_ranker_is_certified():
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    rng = np.random.default_rng(0)
+    X, y, group = rng.standard_normal((200, 3)), rng.integers(3, size=200), np.arange(200) // 10
+    small = {"iterations": 4, "depth": 2, "verbose": 0, "allow_writing_files": False}
+    model = catboost.CatBoostRanker(**small).fit(X, y, group_id=group)
+    assert dm.certify(dm.convert(model), model)

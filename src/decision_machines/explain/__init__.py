@@ -1,19 +1,17 @@
 """The explain room: proofs and reasons.
 
-`certify` proves by probes that a machine and a model route every input alike; `explain_mismatch`
-says why rows differ where they do. `oracles` ask the other libraries for their own answers.
+- `prove`: `certify` proves by probes that a machine and a model route every input alike;
+  `explain_mismatch` says why rows differ where they do.
+- `paths`: `rules` in words, `code_margin` (how many tests must answer otherwise), `polynomial`.
+- `space`: leaves as `boxes`, `bounds` over a box of inputs, `is_monotone`. They rest on cells:
+  every feature's values cut where some test does, so that what holds for all inputs is a finite
+  question.
+- `change`: `counterfactual`, what would have changed the answer.
+- `identity`: `simplify`, `fingerprint` and `diff`.
+- `effects`: `partial_dependence`, `ice`, `importance`; `proximity` and `nearest` rows.
 
-What a machine says of itself: `rules` (paths in words), `boxes` (leaves as boxes), `counterfactual`
-(what would have changed the answer), `code_margin` (how many tests that takes), `bounds` over a box
-of inputs and `is_monotone`. They rest on `cells`: every feature's values cut into
-cells that no test tells apart, so that what holds for all inputs is a finite question.
-
-`simplify` makes a machine smaller without changing one bit of its answers; `fingerprint` names what
-decides them; `diff` says what differs between two machines and shows an input.
-`partial_dependence`, `ice` and `importance` redo only the trees that a moved feature can change.
-
-`kernel` compares rows by the leaves they share and names the training rows behind a prediction;
-`polynomial` writes a forest as a sum of products of step functions.
+`given` reads what people give: a row by names or as a vector, features, a box, labels. What is
+printed is written by `machine.words` and `machine.conditions`, and true of every value.
 """
 
 from __future__ import annotations

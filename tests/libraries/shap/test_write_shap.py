@@ -84,6 +84,22 @@ def test_values_by_paths_are_those_of_the_source_given_the_training_rows(library
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5 * np.abs(theirs).max())
 
 
+def test_values_by_paths_of_a_boosted_classifier_are_of_rows_counted_not_of_xgboosts_covers():
+    """XGBoost weighs rows by their hessians and keeps that as cover; a machine does not keep it."""
+    from library_models import data
+
+    model = models("xgboost")["XGBClassifier"]
+    machine = dm.convert(model)
+    X = data("two")[0]
+    explainer = shap.TreeExplainer(machine.to_shap(X))
+    ours = np.asarray(explainer.shap_values(X))
+    total = ours.sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(total, machine.margin(X)[:, 0], rtol=1e-5, atol=1e-5)
+    theirs = np.asarray(shap.TreeExplainer(model).shap_values(X))
+    assert np.abs(ours - theirs).max() > 1e-3 * np.abs(theirs).max()
+    assert "differ" in dm.DecisionMachine.to_shap.__doc__
+
+
 def test_values_are_shapleys_on_the_thresholds_too():
     """By the definition: every order of the features, every background row."""
     machine = dm.convert(models("sklearn")["RandomForestClassifier"])

@@ -1,1 +1,5 @@
-"""What a path through a tree says."""
+"""What a path through a tree says.
+
+`rules` are paths in words; `code_distance` counts the tests on a path that must answer otherwise;
+`polynomial` multiplies the paths of a forest out into products of step functions.
+"""

@@ -41,7 +41,11 @@ class CatBoostOracle(Oracle):
         return np.asarray(found).reshape(len(X), -1)[:, 0].astype(np.int64)
 
     def margin(self, X):
-        return self.model.predict(self._pool(X), prediction_type="RawFormulaVal", thread_count=1)
+        import catboost
+
+        # The base class's own: a ranker's `predict` does not let itself be asked for raw scores.
+        predict = catboost.CatBoost.predict
+        return predict(self.model, self._pool(X), prediction_type="RawFormulaVal", thread_count=1)
 
 
 def predictor(model: Any) -> Callable[[Any, int], Any]:

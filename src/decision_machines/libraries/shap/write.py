@@ -2,7 +2,8 @@
 
 SHAP values by background rows (`feature_perturbation="interventional"`) need the trees alone. Those
 by paths (`"tree_path_dependent"`) need how many rows reached each node in training, which a machine
-does not keep: they are counted from the rows that the user gives.
+does not keep: they are counted from the rows that the user gives. A library that stores something
+else as cover, as XGBoost does with sums of hessians, has other values by paths.
 """
 
 from __future__ import annotations

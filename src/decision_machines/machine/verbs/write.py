@@ -134,7 +134,12 @@ class WriteVerbs:
         """What `shap.TreeExplainer` takes: a dictionary of the trees, whose output is `margin`.
 
         With background rows, ``TreeExplainer(machine.to_shap(), rows)``, the values are those of
-        the source model. Without, SHAP asks how many rows reached each node in training.
+        the source model, within rounding. Without them SHAP weighs the sides of a test by how many
+        rows went there in training, which a machine does not keep: the rows X are counted instead.
+        The values still sum to the margin, and they are the source's where it counts training rows
+        too (LightGBM, scikit-learn) and X holds these rows. They differ from those of XGBoost's
+        classifiers, whose covers are sums of hessians, and of models trained on weighted or drawn
+        rows.
 
         Parameters
         ----------
