@@ -21,8 +21,8 @@ from strategies import make_machine, probe_rows
 from typer.testing import CliRunner
 
 import decision_machines as dm
+from decision_machines.machine.coded import coded
 from decision_machines.show.explore import MODULES, as_json, joined_modules
-from decision_machines.show.page_data import as_read
 
 EVIL = (
     "</script><img src=x onerror=alert(1)>",
@@ -116,7 +116,7 @@ def awaited(browser, found):
 
 def assert_same(browser, machine, X):
     """Exit leaves and margins to the bit; responses to the last places; the same answers."""
-    machine = as_read(machine)
+    machine = coded(machine)
     found = run(browser, "evaluate", X)
     exits = np.array([row["exits"] for row in found]).reshape(len(X), machine.n_trees)
     np.testing.assert_array_equal(exits, machine.apply(X, n_threads=1))
@@ -446,7 +446,7 @@ def test_bounds_of_a_forest_hold_beside_pythons_own_search(show, boxes):
 @pytest.mark.parametrize(("library", "name"), MODELS, ids=[f"{a}: {b}" for a, b in MODELS])
 def test_every_change_shown_gives_the_promised_answer(show, library, name):
     machine = dm.convert(models(library)[name])
-    page, numbers = show(machine), as_read(machine)
+    page, numbers = show(machine), coded(machine)
     X = probe_rows(machine, max_rows=3)
     decision = machine.output.decision
     is_labels = machine.output.classes is not None and decision != "each_margin_above"
@@ -503,7 +503,7 @@ def test_changes_of_categories_and_oblique_tests_hold(show):
     frame, _ = table()
     machine = dm.convert(models("lightgbm")["LGBMClassifier, table"])
     codes = machine.features(frame)[:20].astype(float)
-    numbers = as_read(machine)
+    numbers = coded(machine)
     oblique = make_machine([9, 6], np.random.default_rng(5), oblique=True, rules=False)
     rows = np.round(np.random.default_rng(0).standard_normal((20, oblique.n_features)), 2)
     value = float(np.quantile(oblique.margin(rows)[:, 0], 0.7))

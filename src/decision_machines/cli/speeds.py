@@ -12,9 +12,10 @@ import numpy as np
 
 from ..errors import InputError
 from ..libraries import convert
-from ..libraries.oracles import oracle_of, reads_codes
+from ..libraries.oracles import oracle_of
 from ..libraries.registry import library_of
 from ..machine import Rule
+from ..machine.coded import coded
 from ..run.engines.processor import cpu_count, engine_info
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def bench(
         if machine.columns.categories or machine.columns.table_categories is not None:
             taken, ask = _frame(X, machine), machine.predict
         else:
-            taken, ask = codes, reads_codes(machine).predict
+            taken, ask = codes, coded(machine).predict
     if not len(codes):
         raise InputError("comparing speeds", "no rows", "give data with rows")
     rival, name = _rival(model)

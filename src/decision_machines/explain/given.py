@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..machine.coded import coded
 from ..machine.feature_names import feature_number
 from ..machine.label_words import labels_of
 from ..run.inputs.features import is_table
@@ -16,7 +17,6 @@ from ..run.inputs.given_rows import given_rows, is_one_row, named_values, with_l
 from ..run.inputs.given_values import feature_number_value, is_missing, label_code
 from ..run.inputs.tables import native_table
 from ..run.inputs.told import told_by
-from .change.goals import coded
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, Num

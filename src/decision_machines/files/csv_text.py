@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..machine import Rule
-from ..machine.labels import label_hash
+from ..machine.label_hash import label_hash
 from .features import position_of_feature
 from .kinds import is_packed, separator
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..machine import Rule
+from ..machine.feature_names import columns_of_features, known_as, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,14 +43,14 @@ def feature_columns(
         Where a feature has no column, or one that is given twice; it names them.
     """
     if chosen is None:
-        chosen = _by_name(columns.names, found) if columns.names else None
+        chosen = columns_of_features(columns.names, found) if columns.names else None
     if chosen is None:
         chosen = [name for name in found if name not in set(keep)]
         if len(chosen) != columns.n_features:
             raise InputError(
                 DOING,
                 f"the model knows no names for its {columns.n_features} features, and the data "
-                f"has {len(chosen)} columns besides the kept ones: {some(chosen)}",
+                f"has {len(chosen)} columns besides the kept ones: {listed(chosen)}",
                 "say which columns are the features, in their order: columns=[...], or "
                 "--column for each; or --keep those that are none",
             )
@@ -63,8 +64,8 @@ def feature_columns(
     if missing:
         raise InputError(
             DOING,
-            f"the data has no {some(missing)}",
-            f"its columns are {some(found)}: rename them, or choose among them",
+            f"the data has no {listed(missing)}",
+            f"its columns are {listed(found)}: rename them, or choose among them",
         )
     check_distinct(found, DOING, [*chosen, *keep])
     return list(chosen)
@@ -76,7 +77,9 @@ def check_distinct(found: Sequence[str], doing: str, used: Iterable[str] | None 
     twice = [name for name in dict.fromkeys(found if used is None else used) if times[name] > 1]
     if twice:
         raise InputError(
-            doing, f"several columns are named {some(twice)}", "give every column a name of its own"
+            doing,
+            f"several columns are named {listed(twice)}",
+            "give every column a name of its own",
         )
 
 
@@ -134,16 +137,4 @@ def position_of_feature(name: str, position: Mapping[str, int]) -> int | None:
     >>> position_of_feature("hours per week", {"age": 0, "hours_per_week": 1})
     1
     """
-    return position.get(name, position.get(name.replace(" ", "_")))
-
-
-def _by_name(names: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Each feature's column, or the feature's own name where there is none."""
-    spelled = {name.replace(" ", "_"): name for name in found} | {name: name for name in found}
-    return [spelled.get(name, name) for name in names]
-
-
-def some(names: Sequence[str]) -> str:
-    """The first names of a list, and how many more there are."""
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return position.get(known_as(name, position))

@@ -79,9 +79,8 @@ class Limits:
             self.refuse(
                 "columns.categories: features given as labels, which the model would not look up",
                 "turn labels into their codes first, X = machine.features(table), and write the "
-                "machine without them: dataclasses.replace(machine, columns=dataclasses.replace("
-                "machine.columns, categories={}, table_categories=None, encodes_arrays=False, "
-                "label_hash=''))",
+                "machine without them: "
+                "dataclasses.replace(machine, columns=machine.columns.coded())",
             )
 
     def constant_leaves(self) -> None:
@@ -117,16 +116,7 @@ class Limits:
 
 def margins_only(machine: DecisionMachine) -> DecisionMachine:
     """The machine whose answer is its margin: no link, no labels."""
-    output = replace(
-        machine.output,
-        link="identity",
-        link_params=(),
-        decision="response",
-        decision_params=(),
-        classes=None,
-        groups=None,
-    )
-    return replace(machine, output=output)
+    return replace(machine, output=machine.output.as_margins())
 
 
 def require(package: str, doing: str, extra: str | None = None) -> Any:

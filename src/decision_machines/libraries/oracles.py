@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..machine.coded import coded
 from .registry import library_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Oracle:
             feature: dict(enumerate(labels)) if self.keeps_labels else {}
             for feature, labels in machine.columns.categories.items()
         }
-        self.machine = reads_codes(machine)
+        self.machine = coded(machine)
 
     def learn_labels(self, X: Any, codes: Float[np.ndarray, "m n"]) -> None:
         """Take the labels of X, whose codes are known, where the model does not keep them."""
@@ -96,14 +97,6 @@ class Oracle:
         """What is compared of the whole model, our machine's answer and the model's."""
         ours = self.machine.margin(X)
         return "margin", ours, np.asarray(self.margin(X)).reshape(ours.shape)
-
-
-def reads_codes(machine: DecisionMachine) -> DecisionMachine:
-    """The same machine, taking the codes of labels instead of the labels."""
-    columns = replace(
-        machine.columns, categories={}, table_categories=None, encodes_arrays=False, label_hash=""
-    )
-    return replace(machine, columns=columns)
 
 
 def rows_that_differ(ours: np.ndarray, theirs: np.ndarray) -> Int[np.ndarray, "d"]:

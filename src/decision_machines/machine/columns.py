@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import enum
 import functools
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvariantError
 from .arrays import Part, frozen, namespace
+from .category_sets import CategorySets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from jaxtyping import Int, Num
+
+ColumnKey = tuple[Any, ...]
+"""What makes a column itself: its feature and its rule; of a member column also its set's members,
+their answers and the answer to all others."""
 
 ZERO = float(np.float32(1e-35))
 """LightGBM's zero: values no larger than this count as absent where zero means missing."""
@@ -32,88 +39,6 @@ class Rule(enum.IntEnum):
     """z = NaN where x is within 1e-35 (as a float32) of zero."""
     MEMBER = 3
     """z = 0, 1 or NaN by looking the category int(x) up in the column's set."""
-
-
-@dataclass(frozen=True, eq=False)
-class CategorySets(Part):
-    """The sets of the `Rule.MEMBER` columns, in the order of those columns.
-
-    A category found in the set gives `answer` (-1: z = 0, the left of a test at 0.5;
-    +1: z = 1, the right; 0: z = NaN, the test's missing answer). Any other category,
-    and any x that is no category, gives `outside`. NaN stays NaN.
-    """
-
-    start: Int[np.ndarray, "c+1"]
-    members: Int[np.ndarray, "m"]
-    """Categories, ascending within each set."""
-    answer: Int[np.ndarray, "m"]
-    outside: Int[np.ndarray, "c"]
-    negative_fractions: bool = False
-    """Whether -0.5 is category 0 (LightGBM truncates first) or no category (XGBoost)."""
-    whole: bool = False
-    """Whether only whole numbers are categories (ONNX); else a fraction is cut off."""
-
-    def __post_init__(self) -> None:
-        for name, dtype in (
-            ("start", np.int64),
-            ("members", np.int64),
-            ("answer", np.int8),
-            ("outside", np.int8),
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"sets.{name}"))
-        n = len(self.start) - 1
-        ascending = np.diff(self.members) > 0
-        if n >= 0:
-            firsts = self.start[1:-1]
-            firsts = firsts[(firsts > 0) & (firsts < len(self.members))]
-            ascending[firsts - 1] = True
-        if (
-            n < 0
-            or self.start[0] != 0
-            or self.start[-1] != len(self.members)
-            or np.any(np.diff(self.start) < 0)
-            or len(self.answer) != len(self.members)
-            or len(self.outside) != n
-            or not np.all(ascending)
-            or np.any(np.abs(self.answer) > 1)
-            or np.any(np.abs(self.outside) > 1)
-            or np.any(self.members < 0)
-        ):
-            raise InvariantError(
-                "category sets",
-                "starts, members, answers and outside do not fit together",
-                "give ascending non-negative members per set, one answer in {-1, 0, 1} for "
-                "each member and one `outside` for each set",
-            )
-
-    def __len__(self) -> int:
-        return len(self.outside)
-
-    def category(self, x: float) -> int | None:
-        """The category that a number of the columns' dtype stands for; None where it is none."""
-        lowest = -1.0 if self.negative_fractions else 0.0
-        is_category = (x > lowest or x == 0.0) and x < 2.0**31 and not (self.whole and x % 1)
-        return int(x) if is_category else None
-
-    def look_up(self, which: int, x):
-        """z of one member column: 0, 1 or NaN for each x, over any array namespace."""
-        xp = namespace(x)
-        lowest = -1.0 if self.negative_fractions else 0.0
-        # Beyond 2**31 no library keeps a category; there, and below `lowest`, nothing is found.
-        is_category = ((x > lowest) | (x == 0.0)) & (x < 2.0**31)
-        if self.whole:
-            is_category = is_category & (x == xp.trunc(x))
-        k = xp.astype(xp.trunc(xp.where(is_category, x, xp.zeros_like(x))), xp.int64)
-        span = slice(int(self.start[which]), int(self.start[which + 1]))
-        answer = xp.full(x.shape, int(self.outside[which]), dtype=xp.int8)
-        if span.stop > span.start:
-            members = xp.asarray(self.members[span].copy())
-            at = xp.clip(xp.searchsorted(members, k), max=members.shape[0] - 1)
-            found = is_category & (xp.take(members, at) == k)
-            answer = xp.where(found, xp.take(xp.asarray(self.answer[span].copy()), at), answer)
-        z = xp.where(answer > 0, xp.ones_like(x), xp.zeros_like(x))
-        nan = xp.asarray(float("nan"), dtype=x.dtype)
-        return xp.where((answer == 0) | xp.isnan(x), nan, z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +61,11 @@ class Columns(Part):
         The category sets of the `Rule.MEMBER` columns.
     categories
         For a feature given as labels: feature → its labels; the label's position is x.
-        A label not among them is -1, no label at all is NaN.
+        A label not among them is -1, no label at all is NaN. Read-only.
     refuses_new_labels
         Whether a label in a table that is not among the `categories` is an error instead.
     label_hash
-        "catboost" where labels are matched by `labels.label_hash` of their text rather than by
+        "catboost" where labels are matched by the hash of their text (`label_hash`) rather than by
         themselves; an integer among the `categories` is the hash of a label whose text the
         source does not keep.
     table_categories
@@ -164,11 +89,11 @@ class Columns(Part):
     rule: Int[np.ndarray, "n"] | Any = None
     names: tuple[str, ...] | None = None
     sets: CategorySets | None = None
-    categories: Mapping[int, tuple] = field(default_factory=dict)
+    categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     absent: float = 0.0
     missing_value: float = float("nan")
     integers_as: Any = None
-    table_categories: tuple[tuple, ...] | None = None
+    table_categories: tuple[tuple[Any, ...], ...] | None = None
     encodes_arrays: bool = False
     label_hash: str = ""
     refuses_new_labels: bool = False
@@ -190,7 +115,16 @@ class Columns(Part):
         set_(self, "rule", frozen(self.rule, np.uint8, "columns.rule"))
         if self.names is not None:
             set_(self, "names", tuple(str(name) for name in self.names))
+        labels = {int(feature): tuple(found) for feature, found in self.categories.items()}
+        set_(self, "categories", MappingProxyType(labels))
+        if self.table_categories is not None:
+            set_(self, "table_categories", tuple(map(tuple, self.table_categories)))
         self._check()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only view can be neither pickled nor copied.
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return type(self), (*(given | {"categories": dict(self.categories)}).values(),)
 
     def _check(self) -> None:
         if self.n_features < 0 or self.dtype not in (np.float32, np.float64):
@@ -243,6 +177,57 @@ class Columns(Part):
     def feature_name(self, feature: int) -> str:
         """What a reader would call this feature: its name or x[i]."""
         return self.names[feature] if self.names is not None else f"x[{feature}]"
+
+    def column_keys(self) -> list[ColumnKey]:
+        """What makes each column itself; columns of one key hold the same numbers."""
+        found: list[ColumnKey] = []
+        for c in range(len(self)):
+            key: ColumnKey = (int(self.feature[c]), int(self.rule[c]))
+            if key[1] == Rule.MEMBER:
+                members, answers, outside = self.members(c)
+                # A member that is answered like all others need not be one.
+                is_told_apart = answers != outside
+                key += (
+                    tuple(members[is_told_apart].tolist()),
+                    tuple(answers[is_told_apart].tolist()),
+                    outside,
+                )
+            found.append(key)
+        return found
+
+    def with_keys(self, keys: Iterable[ColumnKey]) -> Columns:
+        """The columns of these keys, of the same features."""
+        keys = list(keys)
+        members = [key[2:] for key in keys if key[1] == Rule.MEMBER]
+        sets = None
+        if members:
+            assert self.sets is not None
+            sets = replace(
+                self.sets,
+                start=np.cumsum([0] + [len(which) for which, _, _ in members]),
+                members=np.concatenate([np.array(which, np.int64) for which, _, _ in members]),
+                answer=np.concatenate([np.array(answer, np.int8) for _, answer, _ in members]),
+                outside=np.array([outside for _, _, outside in members], np.int8),
+            )
+        return replace(
+            self,
+            feature=np.array([key[0] for key in keys], np.int32),
+            rule=np.array([key[1] for key in keys], np.uint8),
+            sets=sets,
+        )
+
+    def coded(self) -> Columns:
+        """The columns for rows in which labels are codes already, as `features` gives them."""
+        if not (self.categories or self.table_categories is not None or self.encodes_arrays):
+            return self
+        return replace(
+            self,
+            categories={},
+            table_categories=None,
+            encodes_arrays=False,
+            label_hash="",
+            refuses_new_labels=False,
+        )
 
     @functools.cached_property
     def member_features(self) -> tuple[int, ...]:

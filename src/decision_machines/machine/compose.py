@@ -6,19 +6,31 @@ the weights multiplied into V.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError
-from .columns import CategorySets, Columns, Rule
+from .columns import Columns
+from .equality import same
 from .machine import DecisionMachine
-from .trees import Trees
+from .output import Output
+from .trees import ALL_OUTPUTS, Trees
+from .values import wide_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
+
+    from jaxtyping import Float, Int
+
+DOING = "summing machines"
+JOINED_COLUMNS = ("feature", "rule", "sets")
+"""The fields of the columns that are joined; in all others the machines must agree."""
+SUMMED_OUTPUT = ("base", "dtype", "base_first", "divisor", "scale")
+"""The fields of the output that are worked into the sum; in all others the machines must agree."""
 
 
 def direct_sum(
@@ -26,8 +38,15 @@ def direct_sum(
 ) -> DecisionMachine:
     """The machine whose margin is the sum of w · margin over the given machines.
 
-    All must read the same features in the same dtype and have the same number of outputs.
-    Labels and link are the first machine's.
+    All must read the same features in the same way (dtype, names, labels, what counts as missing)
+    and do the same to their sums (outputs, link, decision, labels). Where the margins of machines
+    with other links are to be added, take their margins alone first, with
+    `machine.output.as_margins`.
+
+    Raises
+    ------
+    InputError
+        That names the property in which the machines differ.
 
     Examples
     --------
@@ -52,7 +71,8 @@ def direct_sum(
     dtype = np.result_type(*(m.V.dtype for m in machines))
     is_narrow = all(m.is_narrow for m in machines)
     V = [_values(m, w, is_narrow).astype(dtype) for m, w in zip(machines, weights, strict=True)]
-    feeds = [m.trees.feeds if is_narrow else np.full(m.n_trees, -1) for m in machines]
+    feeds = [m.trees.feeds if is_narrow else np.full(m.n_trees, ALL_OUTPUTS) for m in machines]
+    selection: Any
     if any(m.is_oblique for m in machines):
         selection = sp.vstack(
             [_widened(m.S, where, len(columns)) for m, where in zip(machines, at, strict=True)]
@@ -93,43 +113,55 @@ def _weights(weights: Sequence[float] | None, n: int) -> list[float]:
     try:
         return [1.0] * n if weights is None else [float(w) for w in weights]
     except (TypeError, ValueError) as error:
-        raise InputError(
-            "summing machines", f"a weight that is no number ({error})", "give numbers as weights"
-        ) from None
+        _refuse(f"a weight that is not a number ({error})", "give numbers as weights")
+
+
+def _refuse(found: str, remedy: str) -> NoReturn:
+    raise InputError(DOING, found, remedy) from None
 
 
 def _check_compatible(machines: list[DecisionMachine], weights: list[float]) -> None:
-    def refuse(found: str, remedy: str):
-        raise InputError("summing machines", found, remedy)
-
     if not machines:
-        refuse("no machine", "give at least one")
+        _refuse("no machine", "give at least one")
     if len(weights) != len(machines):
-        refuse(f"{len(weights)} weights for {len(machines)} machines", "give one weight each")
+        _refuse(f"{len(weights)} weights for {len(machines)} machines", "give one weight each")
     first = machines[0]
     for i, m in enumerate(machines):
         if m.n_outputs != first.n_outputs:
-            refuse(
+            _refuse(
                 f"machine {i} has {m.n_outputs} outputs, machine 0 has {first.n_outputs}",
                 "sum machines with equal outputs",
             )
-        for name in ("n_features", "dtype", "names", "absent", "categories", "integers_as"):
-            a, b = getattr(first.columns, name), getattr(m.columns, name)
-            if a != b and not (a != a and b != b):
-                refuse(
-                    f"machine {i} reads its data otherwise: {name} is {b!r}, not {a!r}",
-                    "sum machines that read the same features in the same dtype",
-                )
         if m.linear is not None:
-            refuse(f"machine {i} has linear leaves", "sum machines whose leaves are constants")
+            _refuse(f"machine {i} has linear leaves", "sum machines whose leaves are constants")
         if m.output.aggregate != "sum":
-            refuse(
+            _refuse(
                 f"machine {i} takes the {m.output.aggregate} of its trees",
                 "sum machines whose trees are summed",
             )
+        _check_same(first.columns, m.columns, JOINED_COLUMNS, f"machine {i} reads its data")
+        _check_same(first.output, m.output, SUMMED_OUTPUT, f"machine {i} answers")
 
 
-def _widened(S: sp.csr_array, where: np.ndarray, n_columns: int) -> sp.csr_array:
+def _check_same(
+    a: Columns | Output, b: Columns | Output, joined: tuple[str, ...], what: str
+) -> None:
+    """Refuse two parts of machines that differ in a field, by its name."""
+    for field in fields(a):
+        own, other = getattr(a, field.name), getattr(b, field.name)
+        if field.name not in joined and not same(own, other):
+            part = "columns" if isinstance(a, Columns) else "output"
+            _refuse(
+                f"{what} otherwise: {part}.{field.name} is {other!r:.80}, not {own!r:.80} as in "
+                "machine 0",
+                "sum machines that read their data in one way"
+                if part == "columns"
+                else "sum machines of one link and one set of labels; or their margins alone: "
+                "dataclasses.replace(machine, output=machine.output.as_margins())",
+            )
+
+
+def _widened(S: sp.csr_array, where: Int[np.ndarray, "n"], n_columns: int) -> sp.csr_array:
     """S over more columns, its own standing at `where`."""
     return sp.csr_array((S.data, where[S.indices], S.indptr), shape=(S.shape[0], n_columns))
 
@@ -138,56 +170,27 @@ def _scale(machine: DecisionMachine, weight: float) -> float:
     return weight * machine.output.scale / machine.output.divisor
 
 
-def _values(machine: DecisionMachine, weight: float, is_narrow: bool) -> np.ndarray:
-    V = machine.V * machine.V.dtype.type(_scale(machine, weight))
-    if is_narrow or not machine.is_narrow:
-        return V
-    wide = np.zeros((machine.n_leaves, machine.n_outputs), V.dtype)
-    wide[np.arange(machine.n_leaves), machine.trees.feeds[machine.trees.of_leaf]] = V[:, 0]
-    return wide
+def _values(machine: DecisionMachine, weight: float, is_narrow: bool) -> Float[np.ndarray, "L k"]:
+    V = machine.V if is_narrow else wide_values(machine)
+    scaled: Float[np.ndarray, "L k"] = V * V.dtype.type(_scale(machine, weight))
+    return scaled
 
 
-def _join_columns(machines: list[DecisionMachine]) -> tuple[Columns, list[np.ndarray]]:
+def _join_columns(machines: list[DecisionMachine]) -> tuple[Columns, list[Int[np.ndarray, "n"]]]:
     """The columns of all machines, equal ones once, and where each machine's columns are there."""
     parts = [m.columns for m in machines]
-    sets = [c.sets for c in parts if c.sets is not None]
-    if len({(s.negative_fractions, s.whole) for s in sets}) > 1:
-        raise InputError(
-            "summing machines",
-            "some read -0.5 or 1.5 as a category and others as no category",
+    kinds = {(c.sets.negative_fractions, c.sets.whole) for c in parts if c.sets is not None}
+    if len(kinds) > 1:
+        _refuse(
+            "some read -0.5 or 1.5 as a category and others do not "
+            "(columns.sets.negative_fractions, columns.sets.whole)",
             "sum machines of one library",
         )
-    place: dict[tuple, int] = {}
+    place: dict[tuple[Any, ...], int] = {}
     at = [
-        np.array([place.setdefault(key, len(place)) for key in _keys(c)], np.int32) for c in parts
+        np.array([place.setdefault(key, len(place)) for key in c.column_keys()], np.int32)
+        for c in parts
     ]
-    members = [key[2:] for key in place if key[1] == Rule.MEMBER]
-    joined = None
-    if members:
-        joined = CategorySets(
-            np.cumsum([0] + [len(which) for which, _, _ in members]),
-            np.concatenate([which for which, _, _ in members]),
-            np.concatenate([answer for _, answer, _ in members]),
-            np.array([outside for _, _, outside in members]),
-            sets[0].negative_fractions,
-            sets[0].whole,
-        )
-    columns = replace(
-        parts[0],
-        feature=np.array([key[0] for key in place], np.int32),
-        rule=np.array([key[1] for key in place], np.uint8),
-        sets=joined,
-    )
-    return columns, at
-
-
-def _keys(columns: Columns) -> list[tuple]:
-    """What makes each column itself: feature, rule and, for a member column, its set."""
-    keys: list[tuple] = []
-    for c in range(len(columns)):
-        key: tuple = (int(columns.feature[c]), int(columns.rule[c]))
-        if key[1] == Rule.MEMBER:
-            members, answers, outside = columns.members(c)
-            key += (tuple(members.tolist()), tuple(answers.tolist()), outside)
-        keys.append(key)
-    return keys
+    # One that has sets says how they are read.
+    like = next((c for c in parts if c.sets is not None), parts[0])
+    return like.with_keys(place), at

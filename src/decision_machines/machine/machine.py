@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 from ..errors import InputError, InvariantError
 from .arrays import Part, frozen
 from .columns import Columns
+from .equality import same
 from .linear import LinearLeaves
 from .output import Output
 from .structure import Structure, check_structure
@@ -288,7 +288,9 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
 
         Paper: the masking by W^B after Eq. `forest`; `mask_projection` is that matrix.
         """
-        masked = self._tree_numbers(trees)
+        if trees is None:
+            raise self._no_tree("trees None")
+        masked = self.trees.choose(trees)
         return self._keep(np.setdiff1d(np.arange(self.n_trees), masked))
 
     def mask_projection(self, trees: Iterable[int]) -> sp.dia_array:
@@ -297,7 +299,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
         Paper: the masking by W^B after Eq. `forest`. NOTE[PAPER]: printed there with the wrong
         shape; it is square over the tests.
         """
-        keep = ~np.isin(self.trees.of_test, self._tree_numbers(trees))
+        keep = ~np.isin(self.trees.of_test, self.trees.choose(trees))
         return sp.dia_array((keep[None].astype(np.int8), [0]), shape=(self.n_tests, self.n_tests))
 
     def subtree(self, node: int) -> DecisionMachine:
@@ -367,15 +369,6 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
             **changes,
         )
 
-    def _tree_numbers(self, trees: Iterable[int]) -> np.ndarray:
-        numbers = np.asarray(trees if isinstance(trees, np.ndarray) else list(trees))
-        if numbers.size and (
-            numbers.dtype.kind not in "iu"
-            or np.any((numbers < -self.n_trees) | (numbers >= self.n_trees))
-        ):
-            raise self._no_tree(f"trees {numbers.tolist()}")
-        return numbers.astype(np.int64) % max(self.n_trees, 1)
-
     def _no_tree(self, found: str) -> InputError:
         return InputError(
             "choosing trees",
@@ -385,7 +378,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
 
     def equals(self, other: DecisionMachine) -> bool:
         """Whether both hold the same arrays, bit for bit (`source` is left aside)."""
-        return isinstance(other, DecisionMachine) and _same(self, other)
+        return isinstance(other, DecisionMachine) and same(self, other)
 
 
 def _frozen_weights(weights: Any, dtype: np.dtype[Any]) -> sp.csr_array:
@@ -407,29 +400,3 @@ def _alone(output: Output) -> Output:
         aggregate="sum",
         weights=None,
     )
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Equality of two values of a machine, arrays compared by dtype, shape and bits."""
-    if a is None or b is None:
-        return a is b
-    if isinstance(a, np.ndarray):
-        same = isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
-        return same and (a.tobytes() == b.tobytes() if a.dtype != object else list(a) == list(b))
-    if sp.issparse(a):
-        return sp.issparse(b) and all(
-            _same(getattr(a, name), getattr(b, name)) for name in ("data", "indices", "indptr")
-        )
-    if is_dataclass(a):
-        return type(a) is type(b) and all(
-            _same(getattr(a, f.name), getattr(b, f.name))
-            for f in fields(a)
-            if f.name not in ("source", "structure")
-        )
-    if isinstance(a, tuple):
-        return isinstance(b, tuple) and len(a) == len(b) and all(map(_same, a, b))
-    if isinstance(a, Mapping):
-        return isinstance(b, Mapping) and a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
-    if isinstance(a, float) and isinstance(b, float):
-        return a == b or (a != a and b != b)
-    return bool(a == b)

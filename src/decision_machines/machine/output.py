@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,6 +223,18 @@ class Output(Part):
         if link.is_averaged:
             return link.plain, numbers[0], numbers[1:]
         return link, 1.0, numbers
+
+    def as_margins(self) -> Output:
+        """The same sums as the answer itself: no link, no decision, no labels."""
+        return replace(
+            self,
+            link="identity",
+            link_params=(),
+            decision="response",
+            decision_params=(),
+            classes=None,
+            groups=None,
+        )
 
     def response_width(self, width: int) -> int:
         """How many responses the link makes of `width` margins of one group."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InvariantError
+from ..errors import InputError, InvariantError
 from .arrays import Part, frozen
 
 if TYPE_CHECKING:
@@ -98,6 +98,33 @@ class Trees(Part):
     def of_leaf(self) -> Int[np.ndarray, "L"]:
         """The tree that each leaf belongs to."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.leaf_start))
+
+    def choose(self, trees: Any) -> Int[np.ndarray, "t"]:
+        """The numbers of trees given as one number, as several, or as None for all.
+
+        A negative number counts from the last tree.
+
+        Examples
+        --------
+        >>> Trees(np.array([0, 1, 2, 3])).choose([0, -1]).tolist()
+        [0, 2]
+        """
+        n = len(self)
+        if trees is None:
+            return np.arange(n)
+        try:
+            several = trees if np.ndim(trees) or np.isscalar(trees) else list(trees)
+            numbers = np.atleast_1d(np.asarray(several))
+        except (TypeError, ValueError):
+            numbers = np.array([None])
+        is_whole = numbers.dtype.kind in "iu" or not numbers.size
+        if not is_whole or numbers.ndim != 1 or np.any((numbers < -n) | (numbers >= n)):
+            raise InputError(
+                "choosing trees",
+                f"trees {np.asarray(numbers).tolist()!r:.80} of {n}",
+                f"use numbers from 0 to {n - 1}",
+            )
+        return numbers.astype(np.int64) % max(n, 1)
 
     def keep(self, trees: Int[np.ndarray, "t"]) -> Trees:
         """These trees alone, renumbered."""

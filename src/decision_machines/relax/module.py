@@ -152,7 +152,7 @@ class SoftMachine(nn.Module):
 
         Paper: the masking by W^B after Eq. `forest`.
         """
-        masked = self.machine._tree_numbers(trees)
+        masked = self.machine.trees.choose(trees)
         with torch.no_grad():
             self.leaves.head.fill_(1.0)
             self.leaves.head[torch.from_numpy(masked)] = 0.0

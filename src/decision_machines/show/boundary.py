@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..explain.change.goals import coded
+from ..machine.coded import coded
 from ..machine.feature_names import feature_number
 from ..run.inputs.given_rows import given_row
 from .display import CLASSES, Display

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..explain.change.goal_functions import bound_of
 from ..machine import Rule
+from ..machine.coded import coded
 from ..machine.label_words import labels_of, plain_label
 from ..machine.schema import number_to_json, parameter_to_json
 from ..machine.trees import ranges
@@ -51,7 +51,7 @@ def page_data(
     rows = None if X is None else machine.features(X)
     spans = feature_spans(machine, rows)
     checked = _rows_to_check(machine, rows, spans)
-    numbers = as_read(machine)
+    numbers = coded(machine)
     labels = feature_labels(machine, X)
     notices = [NO_LABELS] if labels is None else []
     return {
@@ -68,11 +68,6 @@ def page_data(
             "response": packed(numbers.response(checked, n_threads=1)),
         },
     }
-
-
-def as_read(machine: DecisionMachine) -> DecisionMachine:
-    """The machine for rows that `features` has read already: labels are codes."""
-    return replace(machine, columns=replace(machine.columns, encodes_arrays=False))
 
 
 def packed(array: np.ndarray) -> dict[str, Any]:

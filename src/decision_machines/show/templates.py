@@ -31,7 +31,9 @@ class TemplatesDisplay(Display):
 
     def __init__(self, machine: DecisionMachine, *, trees: Iterable[int] | None = None) -> None:
         if trees is not None:
-            machine = machine.mask(np.setdiff1d(np.arange(machine.n_trees), list(trees)))
+            machine = machine.mask(
+                np.setdiff1d(np.arange(machine.n_trees), machine.trees.choose(trees))
+            )
         if machine.n_leaves * machine.n_tests > MOST_CELLS:
             raise InputError(
                 "drawing templates",

@@ -28,7 +28,7 @@ from decision_machines.libraries.catboost.read import (
     read_catboost,
     read_catboost_bytes,
 )
-from decision_machines.machine.labels import label_hash
+from decision_machines.machine.label_hash import label_hash
 
 SMALL = {
     "iterations": 11,

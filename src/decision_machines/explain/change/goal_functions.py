@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import UnsupportedModelError
 from ...machine.decisions import DECISIONS
 from ...machine.links import LINKS
+from ...machine.values import wide_values
 
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
@@ -80,11 +81,7 @@ def with_functions(found: Goal) -> Goal:
 def leaf_sums(machine: DecisionMachine) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(L, k) what each leaf adds to every margin, in float64; the constant; the rounding error."""
     output = machine.output
-    V = machine.V.astype(np.float64)
-    if machine.is_narrow:
-        wide = np.zeros((machine.n_leaves, machine.n_outputs))
-        wide[np.arange(machine.n_leaves), machine.trees.feeds[machine.trees.of_leaf]] = V[:, 0]
-        V = wide
+    V = wide_values(machine, np.float64)
     factor = output.scale / output.divisor
     base = output.base.astype(np.float64)
     constant = base * factor if output.base_first else base

@@ -6,12 +6,13 @@ of the leaves (`goal_functions`), by which boxes of inputs are ruled out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
+from ...machine.coded import coded
 from .goal_functions import with_functions
 
 if TYPE_CHECKING:
@@ -69,13 +70,6 @@ def predicted(machine: DecisionMachine, X: np.ndarray) -> np.ndarray:
 def _flat(found: np.ndarray) -> np.ndarray:
     """One answer for each row where a source gives it as a column."""
     return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
-
-
-def coded(machine: DecisionMachine) -> DecisionMachine:
-    """The machine as it reads rows in which labels already are codes."""
-    if not machine.columns.encodes_arrays:
-        return machine
-    return replace(machine, columns=replace(machine.columns, encodes_arrays=False))
 
 
 def goal(machine: DecisionMachine, x: Float[np.ndarray, "n"], target: Any = None) -> Goal:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...machine.coded import coded
 from ..space.cells import from_bits
 from ..space.reach import Reach
 from ..space.regions import regions
-from .goals import coded
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

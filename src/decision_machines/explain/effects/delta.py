@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...machine import Rule
-from ..change.goals import coded
+from ...machine.coded import coded
+from ...machine.values import wide_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,12 +165,8 @@ class Part:
     @functools.cached_property
     def values(self) -> list[Float[np.ndarray, "L"]]:
         """What each leaf adds to each output."""
-        m = self.machine
-        V = m.V.astype(np.float64)
-        if not m.is_narrow:
-            return [np.ascontiguousarray(V[:, output]) for output in range(m.n_outputs)]
-        feeds = m.trees.feeds[m.trees.of_leaf]
-        return [np.where(feeds == output, V[:, 0], 0.0) for output in range(m.n_outputs)]
+        V = wide_values(self.machine, np.float64)
+        return [np.ascontiguousarray(column) for column in V.T]
 
     def leaves(self, x: Float[np.ndarray, "m n"]) -> Iterator[tuple]:
         """For each code: (points, t) trees that have it at a point; (t, m) their exit leaves."""

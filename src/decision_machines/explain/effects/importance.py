@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...machine.coded import coded
 from ...machine.digits import rounded
 from ...progress import Progress, Verbosity
-from ..change.goals import coded
 from ..given import features_of
 from .delta import can_delta, trees_that_test
 

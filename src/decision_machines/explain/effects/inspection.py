@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...machine.coded import coded
 from ...machine.feature_names import feature_number
 from ...machine.label_words import labels_of
 from ...machine.words import words_of_value
 from ...run.inputs.given_rows import with_labels_for
 from ...run.inputs.given_values import feature_value, label_code
-from ..change.goals import coded
 from ..given import features_of, with_labels_of
 from .delta import ROWS_AT_ONCE, Delta, can_delta
 

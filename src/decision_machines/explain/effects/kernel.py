@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InputError, UnsupportedModelError
+from ...machine.coded import coded
 from ...machine.digits import rounded
 from ...run.engines.reference import test_results
-from ..change.goals import coded
 from ..given import features_of, leaves_of
 
 if TYPE_CHECKING:

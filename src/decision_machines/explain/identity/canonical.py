@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ...machine import Rule, layout
+from ...machine import layout
 from ...machine.schema import steps_by_number
 
 if TYPE_CHECKING:
     from jaxtyping import Int
 
-    from ...machine import Columns, DecisionMachine
+    from ...machine import DecisionMachine
 
 VERSION = "dm1"
 """Changes where the same machine would get another fingerprint."""
@@ -96,7 +96,7 @@ class Canonical:
     @functools.cached_property
     def keys(self) -> list[tuple]:
         """What each column of the machine reads."""
-        return column_keys(self.machine.columns)
+        return self.machine.columns.column_keys()
 
     def tests(self, tree: int) -> Int[np.ndarray, "J"]:
         return self.order[self.machine.trees.tests(tree)]
@@ -136,50 +136,16 @@ class Canonical:
         return found.digest()
 
 
-def column_keys(columns: Columns) -> list[tuple]:
-    """What makes each column itself: its feature, its rule and, where it has one, its set."""
-    keys: list[tuple] = []
-    for c in range(len(columns)):
-        key: tuple = (int(columns.feature[c]), int(columns.rule[c]))
-        if key[1] == Rule.MEMBER:
-            members, answers, outside = columns.members(c)
-            # A member that is answered like the others is none.
-            is_told_apart = answers != outside
-            key += (
-                tuple(members[is_told_apart].tolist()),
-                tuple(answers[is_told_apart].tolist()),
-                outside,
-            )
-        keys.append(key)
-    return keys
-
-
 def use_columns(machine: DecisionMachine) -> DecisionMachine:
     """The machine with the columns that its tests read, each once, in the order of their keys."""
     if machine.is_oblique:
         return machine
-    columns, keys = machine.columns, column_keys(machine.columns)
+    columns, keys = machine.columns, machine.columns.column_keys()
     used = sorted(
         {keys[c]: int(c) for c in np.unique(machine.selection)[::-1]}.items(), key=_by_content
     )
     place = {key: i for i, (key, _) in enumerate(used)}
-    members = [key[2:] for key, _ in used if key[1] == Rule.MEMBER]
-    sets = None
-    if members:
-        assert columns.sets is not None
-        sets = replace(
-            columns.sets,
-            start=np.cumsum([0] + [len(m) for m, _, _ in members]),
-            members=np.concatenate([np.array(m, np.int64) for m, _, _ in members]),
-            answer=np.concatenate([np.array(a, np.int8) for _, a, _ in members]),
-            outside=np.array([o for _, _, o in members], np.int8),
-        )
-    fewer = replace(
-        columns,
-        feature=np.array([key[0] for key, _ in used], np.int32),
-        rule=np.array([key[1] for key, _ in used], np.uint8),
-        sets=sets,
-    )
+    fewer = columns.with_keys(place)
     selection = np.array([place[keys[c]] for c in machine.selection], np.int32)
     return replace(machine, columns=fewer, selection=selection)
 

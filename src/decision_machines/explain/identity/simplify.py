@@ -14,7 +14,7 @@ import numpy as np
 
 from ...machine import Trees
 from ..space.cells import Cells
-from .canonical import column_keys, use_columns
+from .canonical import use_columns
 
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
@@ -25,7 +25,7 @@ BOTH, LEFT, RIGHT = 0, -1, 1
 def simplify(machine: DecisionMachine) -> DecisionMachine:
     """See `DecisionMachine.simplify`."""
     cells = None if machine.is_oblique else Cells(machine)
-    keys = column_keys(machine.columns)
+    keys = machine.columns.column_keys()
     tests: list[int] = []
     leaves: list[int] = []
     children: list[tuple[int, int]] = []

@@ -9,8 +9,9 @@ import numpy as np
 
 from ...errors import DecisionMachinesError
 from ...machine import direct_sum
+from ...machine.coded import coded
 from ...machine.words import words_of_row
-from ..change.goals import coded, predicted
+from ..change.goals import predicted
 from ..space.cells import Cells
 from ..space.regions import regions, some_input
 
@@ -149,15 +150,8 @@ def _rows_of(tree: DecisionMachine) -> Float[np.ndarray, "m n"]:
 
 
 def _plain(machine: DecisionMachine) -> DecisionMachine:
-    """The machine without names and labels, which do not decide where numbers go."""
+    """The machine without names, labels and link, which do not decide where numbers go."""
     columns = replace(
-        machine.columns,
-        names=None,
-        categories={},
-        table_categories=None,
-        absent=0.0,
-        integers_as=machine.columns.dtype,
-        encodes_arrays=False,
-        label_hash="",
+        machine.columns.coded(), names=None, absent=0.0, integers_as=machine.columns.dtype
     )
-    return replace(machine, columns=columns)
+    return replace(machine, columns=columns, output=machine.output.as_margins())

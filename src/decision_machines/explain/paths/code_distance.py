@@ -14,8 +14,9 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine import template_product
+from ...machine.coded import coded
 from ...run.inputs.given_rows import given_row
-from ..change.goals import coded, goal
+from ..change.goals import goal
 from ..change.nearest_answer import ROWS_AT_ONCE
 from ..space.cells import Cells, from_bits
 from ..space.regions import regions, some_input

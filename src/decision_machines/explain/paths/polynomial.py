@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine.digits import digits
+from ...machine.values import wide_values
 from ..given import features_of
 from ..space.cell_words import words_of_cells
 from ..space.cells import Cells, from_bits
@@ -200,12 +201,7 @@ def _signed_steps(cells: Cells, feature: int, inside: int, cut: list[int]):
 
 def _collected(machine, cells, terms, products) -> Polynomial:
     """Coefficients: the leaves' values of each monomial summed, and rounded once."""
-    V = machine.V.astype(np.float64)
-    if machine.is_narrow:
-        feeds = machine.trees.feeds[machine.trees.of_leaf]
-        wide = np.zeros((machine.n_leaves, machine.n_outputs))
-        wide[np.arange(machine.n_leaves), feeds] = V[:, 0]
-        V = wide
+    V = wide_values(machine, np.float64)
     kept, rows = [], []
     for key in sorted(terms):
         parts = terms[key]

@@ -12,7 +12,6 @@ from ...machine.conditions import conditions
 from ...machine.feature_names import feature_numbers
 from ...machine.words import words_of_leaf
 from ..given import leaves_of, with_labels_of
-from ..space.boxes import choose_trees
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -138,7 +137,7 @@ def rules(
     machine: DecisionMachine, X: Any = None, *, trees: Any = None, integers: Any = ()
 ) -> DecisionRules:
     """Paths as rules; see `DecisionMachine.rules`."""
-    chosen = choose_trees(machine, trees)
+    chosen = machine.trees.choose(trees)
     whole = frozenset(feature_numbers(machine.columns, integers, "integers").tolist())
     if X is None:
         sizes = np.diff(machine.trees.leaf_start)[chosen]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
+from ...machine.coded import coded
 from ...machine.digits import digits
 from ...machine.feature_names import feature_numbers
-from ..change.goals import coded
 from ..given import box_of
 from .cells import Cells, to_bits
 from .reach import Reach

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import InputError, UnsupportedModelError
+from ...errors import UnsupportedModelError
 from ...machine import Rule
 from ...machine.trees import ranges
 from ..given import features_of
@@ -113,7 +113,7 @@ def boxes(machine: DecisionMachine, trees: Any = None) -> Boxes:
             "the machine's tests are oblique: a leaf is bounded by slanted planes, not by a box",
             "use machine.rules(), which writes the planes",
         )
-    chosen = choose_trees(machine, trees)
+    chosen = machine.trees.choose(trees)
     parts = [_of_tree(machine, int(tree)) for tree in chosen]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(p[0]) for p in parts)])
     dtypes = (np.dtype(np.int32), machine.t.dtype, machine.t.dtype, np.dtype(bool), np.dtype(bool))
@@ -133,25 +133,6 @@ def boxes(machine: DecisionMachine, trees: Any = None) -> Boxes:
         missing,
         _reachable(machine, chosen, parts),
     )
-
-
-def choose_trees(machine: DecisionMachine, trees: Any) -> Int[np.ndarray, "T"]:
-    """Tree numbers given as one number, several, or None for all."""
-    if trees is None:
-        return np.arange(machine.n_trees)
-    try:
-        numbers = np.atleast_1d(
-            np.asarray(trees if np.ndim(trees) or np.isscalar(trees) else [*trees])
-        )
-    except (TypeError, ValueError):
-        numbers = np.array([None])
-    n = machine.n_trees
-    is_whole = numbers.dtype.kind in "iu" or not numbers.size
-    if not is_whole or numbers.ndim != 1 or np.any((numbers < -n) | (numbers >= n)):
-        raise InputError(
-            "choosing trees", f"trees={trees!r} of {n}", f"use numbers from 0 to {n - 1}"
-        )
-    return numbers.astype(np.int64) % max(n, 1)
 
 
 def _of_tree(machine: DecisionMachine, tree: int):

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
 from ...machine import CategorySets, Columns, DecisionMachine, Rule, Trees, layout
-from ...machine.labels import label_hash
+from ...machine.label_hash import label_hash
 from .objectives import output_of
 from .parts import MOST_FEATURES, Parts, refuse
 from .read_cbm import MAGIC, parse_cbm

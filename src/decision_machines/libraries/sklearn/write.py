@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...machine import Rule
+from ...machine.values import wide_values
 from ..limits import Limits, margins_only, missing_answers, require
 from ..nodes import nodes_of
 from ..rounds import rounds_of
@@ -64,7 +65,7 @@ def _averaged(machine: DecisionMachine, limits: Limits) -> Any:
         return None
     from sklearn import ensemble, tree
 
-    V = _wide(machine)
+    V = wide_values(machine, np.float64)
     groups = output.groups if is_classifier else tuple(range(machine.n_outputs + 1))
     X, y = _fit_on(machine, groups, output.classes)
     if n_trees == 1:
@@ -85,15 +86,6 @@ def _averaged(machine: DecisionMachine, limits: Limits) -> Any:
         assert output.classes is not None
         model.classes_ = output.classes[0] if len(output.classes) == 1 else list(output.classes)
     return model
-
-
-def _wide(machine: DecisionMachine) -> np.ndarray:
-    """(L, k) values, 0 for the outputs that a tree does not feed."""
-    if not machine.is_narrow or machine.n_outputs == 1:
-        return machine.V.astype(np.float64)
-    V = np.zeros((machine.n_leaves, machine.n_outputs))
-    V[np.arange(machine.n_leaves), machine.trees.feeds[machine.trees.of_leaf]] = machine.V[:, 0]
-    return V
 
 
 def _fit_on(machine: DecisionMachine, groups: tuple[int, ...], classes: Any) -> tuple:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...machine.labels import label_hash
+from ...machine.label_hash import label_hash
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ...machine.feature_names import known_as
+from ...machine.feature_names import known_as, listed
 from .arrays import DOING
 from .label_positions import hashed_positions, position_of
 
@@ -83,7 +83,7 @@ def _check_distinct(X: Any) -> None:
     names = X.columns if is_pandas else getattr(X, "column_names", ())
     twice = [name for name, n in Counter(map(str, names)).items() if n > 1]
     if twice:
-        raise InputError(DOING, f"columns given twice: {_some(twice)}", "give every column once")
+        raise InputError(DOING, f"columns given twice: {listed(twice)}", "give every column once")
 
 
 def with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
@@ -123,7 +123,7 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
     missing = [name for name in columns.names if name not in position]
     extra = [name for name in names if name not in known]
     if missing or extra:
-        parts = [f"missing {_some(missing)}"] * bool(missing) + [f"extra {_some(extra)}"] * bool(
+        parts = [f"missing {listed(missing)}"] * bool(missing) + [f"extra {listed(extra)}"] * bool(
             extra
         )
         raise InputError(
@@ -132,11 +132,6 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
             "give the table exactly the columns of the training data, in any order",
         )
     return [position[name] for name in columns.names]
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
@@ -191,7 +186,7 @@ def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
     return InputError(
         DOING,
         f"column {name} holds {label!r}, a category that the model was not trained with",
-        f"use its categories, {_some(list(columns.categories[feature]))}, or None for none",
+        f"use its categories, {listed(columns.categories[feature])}, or None for none",
     )
 
 

@@ -137,7 +137,7 @@ class Goal:
 
 
 def _silent(output: Output) -> Output:
-    return replace(output, base=np.zeros_like(output.base))
+    return replace(output.as_margins(), base=np.zeros_like(output.base))
 
 
 def _tree(n, children, selection, t, missing, V) -> DecisionMachine:

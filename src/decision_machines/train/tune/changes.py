@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ...machine.coded import coded
 from .subject import SOURCE
-from .tensor_rows import on_features
 from .tuned import Report, Start, Tuned
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _start(subject: Subject, soft: Choice) -> Start | None:
     with torch.no_grad():
         margin, weights = net._margin(rows, True)
     assert weights is not None
-    plain = on_features(machine)
+    plain = coded(machine)
     exits = torch.from_numpy(plain.apply(rows.numpy()).astype(np.int64))
     exits = exits + torch.from_numpy(machine.trees.leaf_start[:-1])
     V = np.asarray(machine.V, np.float64)

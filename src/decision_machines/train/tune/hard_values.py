@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from ...machine.coded import coded
 from .descent import row_losses
-from .tensor_rows import on_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ class _Sums:
     """Margins from leaf values, and gradients back, along fixed exit leaves."""
 
     def __init__(self, machine: DecisionMachine, rows: TensorRows, n_threads: int | None) -> None:
-        exits = on_features(machine).apply(rows.x.numpy(), n_threads=n_threads).astype(np.int64)
+        exits = coded(machine).apply(rows.x.numpy(), n_threads=n_threads).astype(np.int64)
         self.exits = torch.from_numpy(exits + machine.trees.leaf_start[:-1])
         self.shape, self.k = machine.V.shape, machine.n_outputs
         feeds = torch.from_numpy(machine.trees.feeds.astype(np.int64))

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from ...machine import Rule
+from ...machine.coded import coded
 from .descent import Descent, Judgement, Setting, judge, set_parts
 from .hard_values import RIDGES, refit_values
-from .tensor_rows import on_features
 from .units import precision, units_of
 from .widths import measure
 
@@ -99,7 +99,7 @@ class Subject:
 
     def margin(self, machine: DecisionMachine, rows: TensorRows) -> np.ndarray:
         """(m, k) of a hard machine."""
-        return on_features(machine).margin(rows.x.numpy(), n_threads=self.n_threads)
+        return coded(machine).margin(rows.x.numpy(), n_threads=self.n_threads)
 
     def judge(self, machine: DecisionMachine, rows: TensorRows) -> Judgement:
         """What the objective says of a hard machine."""

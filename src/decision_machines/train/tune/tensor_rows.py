@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,13 +110,6 @@ def read_parts(
     _check_some(train, "to train on")
     _check_some(other, "to judge by")
     return train, other, held_out
-
-
-def on_features(machine: DecisionMachine) -> DecisionMachine:
-    """The machine for rows that `features` has read, whose labels are positions by now."""
-    if not machine.columns.encodes_arrays:
-        return machine
-    return replace(machine, columns=replace(machine.columns, encodes_arrays=False))
 
 
 def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -> TensorRows:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...machine import Rule
-from .tensor_rows import on_features
+from ...machine.coded import coded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,7 +115,7 @@ def _reaching(
     machine: DecisionMachine, x: np.ndarray, n_threads: int | None
 ) -> Iterator[tuple[int, Int[np.ndarray, "r"]]]:
     """Each test and the rows that reach it: leaves below a test follow one another."""
-    exits = on_features(machine).apply(x, n_threads=n_threads)
+    exits = coded(machine).apply(x, n_threads=n_threads)
     structure, trees = machine.structure, machine.trees
     for tree in range(machine.n_trees):
         leaves = trees.leaves(tree)
