@@ -19,13 +19,17 @@ MOST_NAMES = 8
 """More names are counted in a message, not listed."""
 
 
-def feature_number(columns: Columns, feature: Any, what: str = "feature") -> int:
+def feature_number(
+    columns: Columns, feature: Any, what: str = "feature", *, doing: str | None = None
+) -> int:
     """A feature named by name or number, as a number.
 
     Parameters
     ----------
     what
         What the feature is for, to be said where there is none such.
+    doing
+        What to say we were doing then; by default finding it.
 
     Examples
     --------
@@ -34,16 +38,17 @@ def feature_number(columns: Columns, feature: Any, what: str = "feature") -> int
     1
     """
     names, n = columns.names, columns.n_features
+    doing = f"finding the {what}" if doing is None else doing
     if isinstance(feature, str):
         named = feature if names is None else known_as(feature, names)
         if names is not None and named in names:
             return names.index(named)
         known = "the machine knows no names" if names is None else f"names are {listed(names)}"
-        raise InputError(f"finding the {what}", f"{feature!r}; {known}", "use a name or a number")
+        raise InputError(doing, f"{feature!r}; {known}", "use a name or a number")
     is_number = isinstance(feature, (int, np.integer)) and not isinstance(feature, bool)
     if not is_number or not -n <= feature < n:
         raise InputError(
-            f"finding the {what}",
+            doing,
             f"{feature!r}, of {n} features",
             f"use a number from 0 to {n - 1}, or a name",
         )

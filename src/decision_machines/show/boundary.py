@@ -62,7 +62,7 @@ class BoundaryDisplay(Display):
             raise InputError(DOING, f"resolution = {resolution}", "use 2 points or more")
         self.machine = machine
         self.X = machine.features(X, dtype=np.float64)
-        self.features = [feature_number(machine.columns, f) for f in features]
+        self.features = [feature_number(machine.columns, f, doing=DOING) for f in features]
         if len(set(self.features)) != 2:
             raise InputError(DOING, f"features {list(features)}", "choose two different ones")
         self.y = None if y is None else np.asarray(y)

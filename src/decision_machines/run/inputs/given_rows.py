@@ -64,7 +64,7 @@ def given_row(x: Any, columns: Columns, doing: str = DOING) -> Float[np.ndarray,
     rows = given_rows(x, columns)
     if len(rows) != 1:
         raise InputError(doing, f"{len(rows)} rows", "give one row: a vector, or X[i : i + 1]")
-    return rows[0].astype(np.float64)
+    return np.array(rows[0], np.float64)
 
 
 def named_values(given: Any) -> Mapping[Any, Any] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ...machine.labels import label_hash
+from ...machine.label_hash import label_hash
 from .features import is_table
 from .given_rows import is_vector, named_values, values_in_order, with_labels_for
 from .tables import match_names, native_table, with_categories
