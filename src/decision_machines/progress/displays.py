@@ -179,10 +179,11 @@ class NotebookBar:
         self.handle: Any = None
 
     def start(self, what: str, total: float | None) -> None:
-        from IPython.display import display
+        from IPython import display
 
+        show: Any = display.display
         self.what, self.total = what, total
-        self.handle = display(self._drawn(0.0, ""), raw=True, display_id=True)
+        self.handle = show(self._drawn(0.0, ""), raw=True, display_id=True)
 
     def update(self, done: float, numbers: str) -> None:
         now = self.clock()

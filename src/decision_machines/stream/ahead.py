@@ -65,7 +65,7 @@ def mapped(work: Callable[[Any], Any], items: Iterable[Any], workers: int) -> It
     if workers == 1:
         yield from map(work, items)
         return
-    waiting: deque[Future] = deque()
+    waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(workers, "decision-machines mapped") as pool:
         try:
             for item in items:

@@ -81,8 +81,9 @@ class Answers:
         ]
 
     @property
-    def _dtype(self) -> np.dtype:
-        return self.machine.output.dtype
+    def _dtype(self) -> np.dtype[Any]:
+        found: np.dtype[Any] = np.dtype(self.machine.output.dtype)
+        return found
 
     @cached_property
     def _labels(self) -> list[np.ndarray]:

@@ -123,7 +123,8 @@ def _timed_out(paths: list[str], timeout: float | None) -> TimedOutError:
 
 def _result(future: Any, part: Part) -> Done:
     try:
-        return future.result()
+        done: Done = future.result()
+        return done
     except _distributed().KilledWorker as error:
         raise InputError(
             f"scoring {part.path} on Dask",
@@ -219,9 +220,9 @@ def _score_pandas(frame: Any, machine: DecisionMachine, task: Task) -> Any:
 
 def _shipped(machine: DecisionMachine) -> Any:
     """The machine as one node of a graph."""
-    import dask
+    from dask.delayed import delayed
 
-    return dask.delayed(machine, name=f"machine-{digest(machine)}", pure=True, traverse=False)
+    return delayed(machine, name=f"machine-{digest(machine)}", pure=True, traverse=False)
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ class _PandasFunction:
             columns[name] = pandas.Series(array.to_pandas().to_numpy(), frame.index)
         return pandas.DataFrame(columns, index=frame.index)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pandas_function, (self.scorer.machine, self.scorer.task)
 
 

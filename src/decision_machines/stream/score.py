@@ -54,7 +54,7 @@ class Report:
 def score(
     machine: DecisionMachine,
     data: Any,
-    output: str | os.PathLike | None = None,
+    output: str | os.PathLike[str] | None = None,
     *,
     outputs: str | Sequence[str] = "predict",
     keep: str | Sequence[str] = (),

@@ -64,7 +64,7 @@ class Ranks:
         """Least and largest value of every rank, in units of their feature's spread, and where
         each feature's ranks start."""
         start = np.concatenate([[0], np.cumsum(self.n_ranks, dtype=np.int64)])
-        found: tuple[list, list] = ([np.empty(0)], [np.empty(0)])
+        found: tuple[list[np.ndarray], list[np.ndarray]] = ([np.empty(0)], [np.empty(0)])
         for rank, least, largest in zip(self.rank, self.least, self.largest, strict=True):
             top = np.abs(largest[np.isfinite(largest)]).max(initial=0.0) or 1.0
             values = (largest / top)[rank[rank != MISSING]]

@@ -33,7 +33,7 @@ def axis_tree(
     max_depth: int | None = None,
     min_samples_leaf: int = 1,
     sample_weight: Any = None,
-    validation: tuple | None = None,
+    validation: tuple[Any, ...] | None = None,
     n_restarts: int = 1,
     n_iterations: int = 1000,
     seed: int = 0,
@@ -177,8 +177,14 @@ def _report(chosen: Candidate, choice: Choice, interrupted: bool) -> dict[str, A
 
 
 def _check_sizes(
-    max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads, seed
-):
+    max_leaves: Any,
+    max_depth: Any,
+    min_samples_leaf: Any,
+    n_restarts: Any,
+    n_iterations: Any,
+    n_threads: Any,
+    seed: Any,
+) -> None:
     for name, value, least in (
         ("max_leaves", max_leaves, 1),
         ("max_depth", max_depth, 0),

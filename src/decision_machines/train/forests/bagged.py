@@ -84,7 +84,9 @@ def bagged_trees(
     return Fit(machine, [fit.soft for fit in fits], report, watch.history)
 
 
-def _draw(rng: np.random.Generator, y: np.ndarray, n_classes: int | None, m: int):
+def _draw(
+    rng: np.random.Generator, y: np.ndarray, n_classes: int | None, m: int
+) -> tuple[np.ndarray, np.ndarray]:
     """How often each row is drawn, and which rows to judge by; every class stays in."""
     if m < FEWEST_TO_DRAW:
         return np.ones(m), np.zeros(m, bool)

@@ -49,7 +49,7 @@ def boosted_trees(
     min_samples_leaf: int | None = None,
     learning_rate: float = 0.1,
     sample_weight: Any = None,
-    validation: tuple | None = None,
+    validation: tuple[Any, ...] | None = None,
     patience: int | None = 20,
     n_iterations: int | None = None,
     start: DecisionMachine | None = None,

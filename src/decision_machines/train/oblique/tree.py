@@ -44,7 +44,7 @@ def oblique_tree(
     depth: int = 4,
     leaves: str = "constant",
     sample_weight: Any = None,
-    validation: tuple | None = None,
+    validation: tuple[Any, ...] | None = None,
     missing: str = "auto",
     effort: Effort | RegressionEffort | None = None,
     seed: int = 0,

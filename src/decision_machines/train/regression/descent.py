@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -97,7 +97,7 @@ def descend(
     def functions() -> torch.Tensor:
         return own + SHARED_RATE * shared
 
-    def loss(weights: torch.Tensor, at) -> torch.Tensor:
+    def loss(weights: torch.Tensor, at: Any) -> torch.Tensor:
         values = (functions().reshape(-1, p) @ U[at].t()).view(R, trees.n_leaves, q, -1)
         error = (weights[:, :, None] * values).sum(1) - y[at].t()
         return (error.square().sum(1) * weight[at]).mean(1)

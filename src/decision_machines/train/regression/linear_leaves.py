@@ -28,7 +28,7 @@ def linear_leaves_tree(
     depth: int = 4,
     leaves: str = "linear",
     sample_weight: Any = None,
-    validation: tuple | None = None,
+    validation: tuple[Any, ...] | None = None,
     caps: bool = True,
     effort: RegressionEffort | None = None,
     seed: int = 0,

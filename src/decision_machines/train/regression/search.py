@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...progress import Watch
+    from ..starts import Start
     from .descent import LeafRecipe
     from .scaled_rows import ScaledRows
 
@@ -363,7 +364,7 @@ def _solve(sums: LeafSums, prior: np.ndarray, rule: Rule) -> np.ndarray:
     return from_root(sums, root_function(sums, rule.root_ridge), rule.ridge)
 
 
-def _completed(start, depth: int) -> tuple[np.ndarray, np.ndarray]:
+def _completed(start: Start, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """The tests of a tree of at most this depth in level order; absent ones send all left."""
     W = np.zeros((2**depth - 1, start.W.shape[1]))
     t = np.full(2**depth - 1, np.inf)

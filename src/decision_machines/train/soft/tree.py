@@ -54,7 +54,7 @@ def soft_tree(
     n_classes: int | None = None,
     depth: int = 6,
     sample_weight: Any = None,
-    validation: tuple | None = None,
+    validation: tuple[Any, ...] | None = None,
     effort: SoftEffort | None = None,
     seed: int = 0,
     n_threads: int | None = None,

@@ -52,7 +52,7 @@ def tune(
     validation: Any = None,
     sample_weight: Any = None,
     group: Any = None,
-    objective: str | Callable | None = None,
+    objective: str | Callable[..., Any] | None = None,
     learn: Sequence[str] = ("t", "slope", "V"),
     settings: Sequence[Setting] | None = None,
     epochs: int = 12,
@@ -64,7 +64,7 @@ def tune(
     verbose: Verbosity = None,
     keep_best_on_interrupt: bool = False,
     show: Verbosity = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
 ) -> Tuned:
     """Fine-tune a trained machine end to end: thresholds, slopes and values; then harden it.

@@ -260,7 +260,7 @@ def _by_group(machine: DecisionMachine, loss: Loss) -> Loss:
     return summed
 
 
-def _of_the_user(machine: DecisionMachine, function: Callable) -> Objective:
+def _of_the_user(machine: DecisionMachine, function: Callable[..., Any]) -> Objective:
     classes = machine.output.classes
     encode = number_targets(None, "any") if classes is None else class_targets(classes)
 
