@@ -27,6 +27,7 @@ ROOMS = (
     (("run", "engines, inputs, links", ORANGE),),
     (("files", "tables in, whole files out", BLUE),),
     (("machine", "S t B V, columns, output; facts that rooms share", BLUE),),
+    (("progress", "what people see while they wait", GREY),),
     (("errors", "what we did, what we found, what to do", GREY),),
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -72,6 +74,34 @@ def test_any_small_tree_can_be_drawn_and_leaves_stand_left_to_right(machine):
         assert np.array_equal(leaves[:, 0], np.arange(one.n_leaves))
         assert len(np.unique(drawn.position, axis=0)) == len(drawn.position)
         plt.close("all")
+
+
+@pytest.mark.parametrize("n_leaves", [8, 16, 32, 64, 128])
+@pytest.mark.parametrize("counted", [False, True])
+def test_boxes_of_a_tree_do_not_overlap_and_are_not_clipped(n_leaves, counted):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 500, (4000, 4)).astype(float)
+    y = np.where(X @ rng.standard_normal(4) + 99 * rng.standard_normal(4000) > 0, "granted", "not")
+    model = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
+    machine = dm.convert(model)
+    names = ("education-num", "hours-per-week", "capital-gain", "age in years")
+    machine = replace(machine, columns=replace(machine.columns, names=names))
+    drawn = machine.plot_tree(x=X[0], X=X if counted else None)
+    assert machine.n_leaves == n_leaves
+    drawn.figure_.canvas.draw()
+    boxes = [
+        text.get_bbox_patch().get_window_extent()
+        for text in drawn.ax_.texts
+        if text.get_bbox_patch() is not None
+    ]
+    assert len(boxes) == machine.n_tests + machine.n_leaves
+    page = drawn.figure_.bbox
+    for i, box in enumerate(boxes):
+        assert page.x0 <= box.x0 < box.x1 <= page.x1
+        assert page.y0 <= box.y0 < box.y1 <= page.y1
+        for other in boxes[:i]:
+            apart = box.x1 <= other.x0 or other.x1 <= box.x0
+            assert apart or box.y1 <= other.y0 or other.y1 <= box.y0
 
 
 def test_of_many_trees_one_must_be_chosen():
@@ -176,8 +206,6 @@ def test_a_learning_curve_shows_the_history():
 
 
 def test_names_cannot_inject_markup_into_a_notebook():
-    from dataclasses import replace
-
     evil = "</td><script>alert(1)</script>"
     machine = dm.figure_one()
     columns = replace(machine.columns, names=(evil, 'b"', "c'", "d<img src=x>"))

@@ -84,4 +84,6 @@ def _soft(machine: DecisionMachine, x: np.ndarray, tau: float, form: str) -> np.
     import torch
 
     with torch.no_grad():
-        return net(torch.from_numpy(np.ascontiguousarray(x)), return_weights=True)[1].numpy()
+        _, weights = net(torch.from_numpy(np.ascontiguousarray(x)), return_weights=True)
+    found: np.ndarray = weights.numpy()
+    return found

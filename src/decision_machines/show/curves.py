@@ -58,7 +58,7 @@ class LearningCurveDisplay(Display):
         self.against = against
         self.curves = {name: self._curve(history, name) for name in names}
 
-    def _curve(self, history: Sequence[Mapping[str, float]], name: str):
+    def _curve(self, history: Sequence[Mapping[str, float]], name: str) -> tuple[np.ndarray, ...]:
         rows = [
             (row.get(self.against, i + 1), row[name])
             for i, row in enumerate(history)

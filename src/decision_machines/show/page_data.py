@@ -88,7 +88,7 @@ def packed(array: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _machine(machine: DecisionMachine, labels: dict[int, tuple]) -> dict[str, Any]:
+def _machine(machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]) -> dict[str, Any]:
     columns, trees = machine.columns, machine.trees
     test_tree, leaf_start = trees.of_test, trees.leaf_start
     first_test = trees.test_start[test_tree][:, None]
@@ -177,7 +177,7 @@ def _text(label: Any) -> str:
     return label if isinstance(label, str) else str(label)
 
 
-def feature_labels(machine: DecisionMachine, X: Any = None) -> dict[int, tuple] | None:
+def feature_labels(machine: DecisionMachine, X: Any = None) -> dict[int, tuple[Any, ...]] | None:
     """The labels of each feature that is given as labels; None where they cannot be told.
 
     LightGBM keeps labels by the order of the categorical columns alone. Which features these are is

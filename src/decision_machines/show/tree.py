@@ -1,4 +1,4 @@
-"""A tree as a tree: tests above, leaves below from left to right, the path of a row lit."""
+"""A tree as a tree: a small one with leaves below, a larger one indented; a row's path lit."""
 
 from __future__ import annotations
 
@@ -13,15 +13,30 @@ from ..machine.words import holds_shares, words_of_leaf, words_of_test
 from .display import CLASSES, LEFT, QUIET, RIGHT, Display, one_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..machine import DecisionMachine
 
 MOST_LEAVES = 256
-MOST_WORDS = 32
-"""Leaves of a tree whose nodes still have room for words."""
+MOST_ACROSS = 16
+"""Leaves that have room for words side by side."""
+MOST_WORDS = 128
+"""Leaves that have room for words one below the other."""
+LINE = 0.26
+"""Inches of a line of an indented tree."""
+STEP = 0.28
+"""Inches by which each level of an indented tree begins further to the right."""
+LETTER = 0.078
+"""Inches of a letter, about, in words of 9 points."""
 
 
 class TreeDisplay(Display):
     """One tree, drawn with its tests and leaves.
+
+    Up to 16 leaves stand side by side below their tests. More stand one below the other, and each
+    test on a line of its own, between the leaves of its left and of its right side, as in the
+    explorer (up is yes, down is no): no two boxes can overlap. Beyond 128 leaves there are dots
+    without words.
 
     Parameters
     ----------
@@ -36,7 +51,7 @@ class TreeDisplay(Display):
     ----------
     position
         (J + L, 2) where nodes stand, tests first: leaves left to right, tests between their
-        children.
+        children. Of an indented tree in inches: leaves from the top down, at their height.
     path
         The tests on the way of `x`, and its leaf.
     """
@@ -52,7 +67,7 @@ class TreeDisplay(Display):
                 "look at it with explore(), or draw its templates with plot_templates()",
             )
         self.name = None if machine.n_trees == 1 else f"tree {tree or 0} of {machine.n_trees}"
-        self.position = _positions(one)
+        self.is_indented = MOST_ACROSS < one.n_leaves <= MOST_WORDS
         self.path = None if x is None else _path(one, x)
         self.counts = None if X is None else _counts(one, X)
         self.whole: frozenset[int] = frozenset()
@@ -61,11 +76,46 @@ class TreeDisplay(Display):
             if rows is not None:
                 self.machine, whole = with_labels_of(self.machine, rows)
                 self.whole |= whole
-        self.size = (min(max(5.0, 1.45 * min(one.n_leaves, MOST_WORDS)), 26.0), 1.4 + one.depth)
+        if self.is_indented:
+            self.position = self._indented()
+            self.size = (self._width(), LINE * (one.n_leaves + 1))
+        else:
+            self.position = _positions(one)
+            self.size = (max(5.0, 1.45 * min(one.n_leaves, MOST_ACROSS)), 1.4 + one.depth)
+
+    def _indented(self) -> np.ndarray:
+        """In inches: levels to the right, and from the top down a line for each test and leaf."""
+        one = self.machine
+        position = np.zeros((one.n_tests + one.n_leaves, 2))
+        level = np.zeros(one.n_tests)
+        for test in _parents_first(one):
+            for child in one.children[test][one.children[test] >= 0]:
+                level[child] = level[test] + 1
+        # A test stands between the last leaf of its left side and the first of its right side.
+        last_left = np.array([_last_leaf(one, int(left)) for left in one.children[:, 0]], int)
+        position[: one.n_tests, 0] = STEP * level
+        position[: one.n_tests, 1] = -LINE * (last_left + 1)
+        position[one.n_tests :, 0] = self._reach(position)
+        position[one.n_tests :, 1] = -LINE * (np.arange(one.n_leaves) + 0.5)
+        return position
+
+    def _reach(self, position: np.ndarray) -> float:
+        """Where the longest line of the tests ends."""
+        tests = range(self.machine.n_tests)
+        ends = [float(position[test, 0]) + LETTER * len(self._words(test)) for test in tests]
+        return max(ends) + 0.3
+
+    def _width(self) -> float:
+        leaves = range(self.machine.n_tests, len(self.position))
+        words = max(len(self._words(leaf)) for leaf in leaves)
+        return float(self.position[-1, 0] + LETTER * words + 0.5)
 
     def _draw(self, ax: Any) -> None:
+        if self.is_indented:
+            self._draw_indented(ax)
+            return
         machine = self.machine
-        has_words = machine.n_leaves <= MOST_WORDS
+        has_words = machine.n_leaves <= MOST_ACROSS
         self._draw_branches(ax, has_words)
         for node in range(len(self.position)):
             x, y = self.position[node]
@@ -94,30 +144,72 @@ class TreeDisplay(Display):
         ax.axis("off")
         ax.set_title(self.name or "")
 
-    def _draw_branches(self, ax: Any, has_words: bool) -> None:
+    def _draw_indented(self, ax: Any) -> None:
         machine = self.machine
-        widths = np.full(len(self.position), 1.2)
-        if self.counts is not None:
-            widths = 0.4 + 7.0 * self.counts / max(self.counts.max(), 1)
+        ax.set_xlim(-0.15, self.size[0] - 0.15)
+        ax.set_ylim(-self.size[1] + LINE / 2, LINE / 2)
+        ax.axis("off")
+        ax.set_title(self.name or "")
+        widths = self._branch_widths()
+        for test, side, node, colour, is_lit in self._branches():
+            (xa, ya), (xb, yb) = self.position[test] + (0.08, 0), self.position[node]
+            lw = max(0.7 * widths[node], 3.0 * is_lit)
+            ax.plot([xa, xa, xb], [ya, yb, yb], color=colour, lw=lw, zorder=side * 0.1)
+        # On axes smaller than ours the words shrink with them.
+        room = ax.get_window_extent().height / ax.figure.dpi
+        size = 9 * min(1.0, room / self.size[1])
+        for node, (x, y) in enumerate(self.position):
+            is_leaf = node >= machine.n_tests
+            is_lit = self.path is not None and node in self.path
+            ax.text(
+                x,
+                y,
+                self._words(node),
+                va="center",
+                fontsize=size,
+                fontweight="bold" if is_lit else None,
+                bbox={
+                    "boxstyle": "square,pad=0.2" if is_leaf else "round,pad=0.2",
+                    "facecolor": "white",
+                    "edgecolor": self._colour(node - machine.n_tests) if is_leaf else "0.35",
+                    "linewidth": 2.0 if is_lit else 0.8,
+                },
+            )
+
+    def _branch_widths(self) -> np.ndarray:
+        """How thick the branch to each node is: by the rows that go along, where they are known."""
+        if self.counts is None:
+            return np.full(len(self.position), 1.2)
+        widths: np.ndarray = 0.4 + 7.0 * self.counts / max(self.counts.max(), 1)
+        return widths
+
+    def _branches(self) -> Iterator[tuple[int, int, int, str, bool]]:
+        """Every branch: its test, its side, the node that it leads to, its colour, whether lit."""
+        machine = self.machine
         for test, children in enumerate(machine.children):
             for side, child in enumerate(children):
                 node = int(child) if child >= 0 else machine.n_tests + ~int(child)
                 is_lit = self.path is not None and test in self.path and node in self.path
-                (xa, ya), (xb, yb) = self.position[test], self.position[node]
                 colour = (LEFT, RIGHT)[side] if is_lit or self.path is None else QUIET
-                ax.plot(
-                    [xa, xb], [ya, yb], color=colour, lw=max(widths[node], 3.0 * is_lit), zorder=0
-                )
-                if has_words and test == 0:
-                    text = ("yes", "no")[side]
-                    ax.text((xa + xb) / 2, (ya + yb) / 2 + 0.08, text, color=colour, ha="center")
+                yield test, side, node, colour, is_lit
+
+    def _draw_branches(self, ax: Any, has_words: bool) -> None:
+        widths = self._branch_widths()
+        for test, side, node, colour, is_lit in self._branches():
+            (xa, ya), (xb, yb) = self.position[test], self.position[node]
+            ax.plot([xa, xb], [ya, yb], color=colour, lw=max(widths[node], 3.0 * is_lit), zorder=0)
+            if has_words and test == 0:
+                text = ("yes", "no")[side]
+                ax.text((xa + xb) / 2, (ya + yb) / 2 + 0.08, text, color=colour, ha="center")
 
     def _words(self, node: int) -> str:
         machine = self.machine
-        count = "" if self.counts is None else f"\n{self.counts[node]} rows"
+        between = ", " if self.is_indented else "\n"
+        count = "" if self.counts is None else f"{between}{self.counts[node]} rows"
         if node >= machine.n_tests:
             return words_of_leaf(machine, node - machine.n_tests, brief=True) + count
-        return "\n".join(textwrap.wrap(words_of_test(machine, node, whole=self.whole), 22)) + count
+        words = words_of_test(machine, node, whole=self.whole)
+        return (words if self.is_indented else "\n".join(textwrap.wrap(words, 22))) + count
 
     def _colour(self, leaf: int) -> str:
         if holds_shares(self.machine):
@@ -143,6 +235,13 @@ def _parents_first(machine: DecisionMachine) -> list[int]:
     for test in order:
         order.extend(int(child) for child in machine.children[test] if child >= 0)
     return order
+
+
+def _last_leaf(machine: DecisionMachine, node: int) -> int:
+    """The last leaf below a node (a test, or ~leaf)."""
+    while node >= 0:
+        node = int(machine.children[node, 1])
+    return ~node
 
 
 def _path(machine: DecisionMachine, x: Any) -> list[int]:
