@@ -21,6 +21,7 @@ void replace(const std::string& function, Values<T> x) {  // x: (n,)  in and out
     T (*f)(T) = nullptr;
     if (function == "exp") f = [](T v) { return std::exp(v); };
     if (function == "log") f = [](T v) { return std::log(v); };
+    if (function == "expm1") f = [](T v) { return std::expm1(v); };
     if (function == "log1p") f = [](T v) { return std::log1p(v); };
     if (f == nullptr) throw std::invalid_argument("no such function: " + function);
     T* values = x.data();

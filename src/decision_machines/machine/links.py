@@ -46,6 +46,10 @@ ISOLATION = Family("isolation")
 ADABOOST = Family("adaboost", is_increasing=False, is_probability=True, reads_all_outputs=True)
 """One margin gives two responses, of which one falls."""
 MEAN_AND_VARIANCE = Family("mean and variance", is_increasing=False, n_outputs=2)
+SORTED = Family("sorted", reads_all_outputs=True)
+"""The margins of a row in rising order: quantiles that do not cross."""
+INCREMENTS = Family("increments", reads_all_outputs=True)
+"""The first margin, then each adds a softplus to the one before: expectiles that do not cross."""
 STEPS = Family("steps", is_increasing=False, reads_all_outputs=True)
 """The steps of an ONNX graph: any function."""
 
@@ -60,6 +64,8 @@ FAMILIES: tuple[Family, ...] = (
     ISOLATION,
     ADABOOST,
     MEAN_AND_VARIANCE,
+    SORTED,
+    INCREMENTS,
     STEPS,
 )
 
@@ -105,6 +111,8 @@ LINKS: dict[str, Link] = {
         Link("xgboost_rounded_exp", EXPONENTIAL),
         Link("xgboost_softmax", SOFTMAX),
         Link("xgboost_step", STEP),
+        Link("xgboost_sorted", SORTED),
+        Link("xgboost_increments", INCREMENTS),
         Link("catboost_exp", EXPONENTIAL),
         Link("catboost_softmax", SOFTMAX),
         Link("catboost_mean_and_variance", MEAN_AND_VARIANCE),

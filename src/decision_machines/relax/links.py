@@ -63,6 +63,12 @@ def onnx(margin: Float[Tensor, "m k"], *steps: Step) -> Float[Tensor, "m r"]:
     return x
 
 
+def increments(margin: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
+    """The first margin, then the one before plus a softplus and a millionth."""
+    added = torch.nn.functional.softplus(margin[..., 1:]) + 1e-6
+    return torch.cat([margin[..., :1], added], -1).cumsum(-1)
+
+
 def probit(x: Tensor) -> Tensor:
     """The inverse of the normal distribution, by Winitzki's approximation."""
     p = 2 * x - 1
@@ -123,6 +129,8 @@ OF_FAMILY: dict[Family, Callable[..., Tensor]] = {
     links.ISOLATION: isolation,
     links.ADABOOST: samme,
     links.MEAN_AND_VARIANCE: mean_and_variance,
+    links.SORTED: lambda margin: margin.sort(-1).values,
+    links.INCREMENTS: increments,
     links.STEPS: onnx,
 }
 """The function of every family of links: margins and the link's parameters → responses."""

@@ -28,6 +28,8 @@ REFUSED = {
     links.SIGNED_SQUARE: "a square with a sign, which is not among the steps",
     links.ISOLATION: "a power of 2, which is not among the steps",
     links.ADABOOST: "a softmax of margins that are divided by the number of classes",
+    links.SORTED: "margins in rising order, which is not among the steps",
+    links.INCREMENTS: "sums of log(1 + exp), which is not among the steps",
     links.MEAN_AND_VARIANCE: "two outputs that are linked in two ways",
 }
 """Why links of the other families are refused. (The family of steps is written as it is.)"""

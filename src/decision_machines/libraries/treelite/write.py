@@ -37,6 +37,8 @@ REFUSED = {
     links.ISOLATION: "Treelite divides depths by a constant of its own",
     links.ADABOOST: "Treelite's softmax does not divide margins by the number of classes",
     links.MEAN_AND_VARIANCE: "Treelite links all outputs in one way",
+    links.SORTED: "Treelite does not sort the outputs of a row",
+    links.INCREMENTS: "Treelite does not add one output to the next",
     links.STEPS: "Treelite has one postprocessor and no steps",
 }
 """Why links of the other families are refused."""

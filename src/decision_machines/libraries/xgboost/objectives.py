@@ -10,6 +10,7 @@ import numpy as np
 
 from ...machine import Output
 from ...run.links import libm
+from ...run.links.xgboost import LEAST_INCREMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,13 @@ def _logit(score: np.float32) -> float:
     return -_log(one / score - one) if 0 < score < 1 else math.nan
 
 
+def _increments(scores: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k"]:
+    """The margins whose increments (see `run.links.xgboost`) are between these scores."""
+    least = np.float32(LEAST_INCREMENT)
+    gaps = np.maximum(np.diff(scores) - least, least)
+    return np.concatenate([scores[:1], gaps + libm.log(-libm.expm1(-gaps))])
+
+
 @dataclass(frozen=True)
 class Objective:
     """What an objective does to base_score before the sum, and to the sum after it."""
@@ -41,6 +49,8 @@ class Objective:
     link: str = "identity"
 
 
+SORTS_QUANTILES = (3, 4)
+"""The first release that puts the quantiles of a row in rising order."""
 OBJECTIVES: dict[str, Objective] = {
     **dict.fromkeys(
         (
@@ -50,7 +60,6 @@ OBJECTIVES: dict[str, Objective] = {
             "reg:pseudohubererror",
             "reg:absoluteerror",
             "reg:quantileerror",
-            "reg:expectileerror",
             "rank:pairwise",
             "rank:ndcg",
             "rank:map",
@@ -66,6 +75,7 @@ OBJECTIVES: dict[str, Objective] = {
     "survival:aft": Objective(_log, "xgboost_rounded_exp"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), Objective(_same, "xgboost_softmax")),
     "binary:hinge": Objective(_same, "xgboost_step"),
+    "reg:expectileerror": Objective(_same, "xgboost_increments"),
 }
 
 
@@ -94,6 +104,8 @@ def base_margins(
         # the first tree is grown.
         is_guess = "boost_from_average" not in param or param.integer("boost_from_average") != 0
         if not is_margin and (has_trees or not is_guess):
+            if OBJECTIVES[name].link == "xgboost_increments":
+                base = _increments(np.broadcast_to(base, n_outputs))
             base = np.array([OBJECTIVES[name].to_margin(score) for score in base], np.float32)
     if not np.all(np.isfinite(base)):
         raise param.fault(
@@ -102,17 +114,25 @@ def base_margins(
     return np.broadcast_to(base, n_outputs).copy()
 
 
-def output_of(name: str, base: Float[np.ndarray, "k"], n_classes: int | None) -> Output:
+def output_of(
+    name: str, base: Float[np.ndarray, "k"], n_classes: int | None, release: tuple[int, ...]
+) -> Output:
     """Links and decisions, as `predict` and `predict_proba` have them.
 
     Parameters
     ----------
+    release
+        Of XGBoost, which saved the model.
     n_classes
         Of a wrapper that classifies; None for a booster, and for other wrappers.
     """
     k = len(base)
     link, decision = OBJECTIVES[name].link, "response"
     labels = None
+    if name == "reg:quantileerror" and k > 1 and release >= SORTS_QUANTILES:
+        link = "xgboost_sorted"
+    if link == "xgboost_increments" and k == 1:
+        link = "identity"
     if name == "multi:softmax":
         # The booster answers with the class as a float, the wrapper as an int32; the wrapper takes
         # probabilities from SciPy's softmax.

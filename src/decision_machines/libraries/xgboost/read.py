@@ -155,8 +155,9 @@ def _read(
             f"learner.objective.name is {name!r}, whose link we do not know",
             f"train with one of {', '.join(sorted(OBJECTIVES))}",
         )
+    release = tuple(document.array("version", np.int64).tolist())
     try:
-        return _assemble(learner, booster, kind, name, asker, source, base_is_margin)
+        return _assemble(learner, booster, kind, name, asker, source, release, base_is_margin)
     except InvariantError as error:
         raise ModelFormatError(document.doing, error.found, WHOLE) from None
 
@@ -168,6 +169,7 @@ def _assemble(
     name: str,
     asker: Asker,
     source: str,
+    release: tuple[int, ...],
     base_is_margin: bool,
 ) -> DecisionMachine:
     doing = learner.doing
@@ -210,7 +212,7 @@ def _assemble(
             missing_value=float(np.float32(asker.missing)),
         )
     return DecisionMachine(
-        **vars(forest), output=output_of(name, base, asker.n_classes), source=source
+        **vars(forest), output=output_of(name, base, asker.n_classes, release), source=source
     )
 
 

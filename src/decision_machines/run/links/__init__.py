@@ -78,6 +78,8 @@ PLAIN: dict[str, Callable[..., np.ndarray]] = {
     "xgboost_rounded_exp": xgboost_links.rounded_exp,
     "xgboost_softmax": xgboost_links.softmax,
     "xgboost_step": xgboost_links.step,
+    "xgboost_sorted": xgboost_links.sorted_quantiles,
+    "xgboost_increments": xgboost_links.increments,
     "catboost_exp": catboost_links.exp,
     "catboost_softmax": catboost_links.softmax,
     "catboost_mean_and_variance": catboost_links.mean_and_variance,

@@ -28,6 +28,10 @@ def log1p(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return _each("log1p", x)
 
 
+def expm1(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    return _each("expm1", x)
+
+
 def _each(function: str, x: np.ndarray) -> np.ndarray:
     found = np.array(x, order="C")
     _native.libm(function, found.reshape(-1))

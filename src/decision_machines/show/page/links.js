@@ -44,6 +44,16 @@ const LINKS = {
     return e.map((v) => round(v / total));
   },
   xgboost_step: (margin) => margin.map((m) => (m > 0 ? 1 : 0)),
+  xgboost_sorted: (margin) => [...margin].sort((a, b) => a - b),
+  xgboost_increments(margin, single) {
+    const round = rounding(single);
+    const found = [margin[0]];
+    for (const m of margin.slice(1)) {
+      const softplus = round(Math.max(m, 0) + round(Math.log1p(round(Math.exp(-Math.abs(m))))));
+      found.push(round(found[found.length - 1] + round(softplus + round(1e-6))));
+    }
+    return found;
+  },
   catboost_exp: (margin) => margin.map(catboostExp),
   catboost_softmax(margin) {
     const top = largest(margin);

@@ -90,6 +90,8 @@ MEANT_FOR_NUMBERS: dict[Family, str] = {
     links.SIGNED_SQUARE: "squared",
     links.ADABOOST: "squared",
     links.MEAN_AND_VARIANCE: "gaussian",
+    links.SORTED: "quantile",
+    links.INCREMENTS: "squared",
     links.STEPS: "squared",
 }
 """What each family of links is trained for where the machine has no classes. An isolation forest
@@ -107,6 +109,8 @@ MEANT_FOR_CLASSES: dict[Family, tuple[str, ...]] = {
             links.ISOLATION,
             links.ADABOOST,
             links.MEAN_AND_VARIANCE,
+            links.SORTED,
+            links.INCREMENTS,
             links.STEPS,
         ),
         ("log_loss",),
