@@ -18,6 +18,8 @@ from decision_machines.libraries.xgboost.read import (
 from decision_machines.run.links import LINKS
 
 xgb = pytest.importorskip("xgboost")
+
+RELEASE = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 xgb.set_config(verbosity=0)
 
 N_ROWS, N_CATEGORIES = 160, 40
@@ -534,13 +536,16 @@ def test_a_label_that_the_model_was_not_trained_with_is_refused():
         machine.predict(codes)
 
 
-def test_labels_beyond_ascii_are_not_trusted():
-    # XGBoost keeps them cut at the wrong bytes: 'éa' and 'b' are stored as 'é' and 'a'.
+def test_labels_beyond_ascii_are_trusted_where_the_release_keeps_them():
+    # Before 3.4 they are cut at the wrong bytes: 'éa' and 'b' are stored as 'é' and 'a'.
     pd, frame, _ = table()
     frame = pd.DataFrame({"q": pd.Categorical(np.where(frame.b == "y", "éa", "b"))})
     model = xgb.XGBRegressor(n_estimators=2, enable_categorical=True, n_jobs=1)
     model.fit(frame, frame.q.cat.codes)
     machine = read_xgboost(model)
+    if RELEASE >= (3, 4):
+        assert np.array_equal(machine.predict(frame), model.predict(frame))
+        return
     assert np.array_equal(
         machine.predict(frame.q.cat.codes.to_numpy()[:, None]), model.predict(frame)
     )
@@ -747,3 +752,28 @@ def test_a_feature_count_too_large_for_memory_costs_none():
     machine = read(document)
     assert machine.n_features == 2**31 - 1
     assert len(machine.columns) < 100
+
+
+SEVERAL = [
+    ("reg:quantileerror", "quantile_alpha", (2, 0)),
+    ("reg:expectileerror", "expectile_alpha", (3, 3)),
+]
+
+
+@pytest.mark.parametrize("levels", [[0.5], [0.45, 0.5, 0.55], [0.1, 0.5, 0.9]], ids=str)
+@pytest.mark.parametrize(("objective", "key", "since"), SEVERAL, ids=[row[0] for row in SEVERAL])
+@pytest.mark.parametrize("eta", [0.3, 2.0])
+def test_several_quantiles_or_expectiles_are_those_of_the_release(
+    objective, key, since, levels, eta
+):
+    if since > RELEASE:
+        pytest.skip(f"XGBoost {xgb.__version__} does not have {objective}")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)).astype(np.float32)
+    y = 3 * rng.normal(size=300)
+    params = {"objective": objective, key: levels, "max_depth": 4, "eta": eta, "nthread": 1}
+    booster = xgb.train(params, xgb.DMatrix(X, y), 5)
+    machine = read_xgboost(booster)
+    margin = booster.predict(xgb.DMatrix(X), output_margin=True)
+    assert np.array_equal(machine.margin(X).reshape(margin.shape), margin)
+    assert np.array_equal(machine.predict(X), booster.predict(xgb.DMatrix(X)))

@@ -33,6 +33,9 @@ from .read_binary import read_binary
 from .read_trees import leaf_width, read_forest, stored_trees
 from .ubjson import read_ubjson
 
+CUTS_LABELS_BY_BYTES = (3, 4)
+"""The first release that stores labels beyond ASCII as they are."""
+
 
 @dataclass(frozen=True)
 class Asker:
@@ -206,7 +209,7 @@ def _assemble(
             value,
             doing,
             names=_names(learner, n_features),
-            categories=_labels(model, n_features),
+            categories=_labels(model, n_features, release),
             absent=math.nan,
             refuses_new_labels=True,
             missing_value=float(np.float32(asker.missing)),
@@ -275,11 +278,12 @@ def _names(learner: Document, n_features: int) -> tuple[str, ...] | None:
     return tuple(names) or None
 
 
-def _labels(model: Document, n_features: int) -> dict[int, tuple]:
+def _labels(model: Document, n_features: int, release: tuple[int, ...]) -> dict[int, tuple]:
     """Labels of the features that were trained as categories of a table.
 
-    XGBoost cuts its store of labels by characters where it counts bytes, so labels beyond ASCII
-    cannot be told apart from it; such a feature is left without labels and takes codes only.
+    Before 3.4 XGBoost cuts its store of labels by characters where it counts bytes, so labels
+    beyond ASCII cannot be told apart from it; such a feature is left without labels and takes
+    codes only.
     """
     if "cats" not in model:
         return {}
@@ -300,12 +304,15 @@ def _labels(model: Document, n_features: int) -> dict[int, tuple]:
             ):
                 raise part.fault(f"{part.name('offsets')} does not divide {len(values)} bytes")
             raw = (values & 0xFF).astype(np.uint8).tobytes()
-            if not raw.isascii():
+            if not raw.isascii() and release < CUTS_LABELS_BY_BYTES:
                 continue
-            labels = tuple(
-                raw[a:b].decode()
-                for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-            )
+            try:
+                labels = tuple(
+                    raw[a:b].decode()
+                    for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+                )
+            except UnicodeDecodeError:
+                raise part.fault(f"{part.name('values')} is not UTF-8") from None
         if len(set(labels)) != len(labels):
             raise part.fault(f"{part.name('values')} names a category twice")
         if labels:
