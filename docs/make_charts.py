@@ -133,10 +133,15 @@ def inspection() -> None:
             f"{row['scikit-learn']:.2f}",
             f"{row['ours']:.3f}",
             f"{row['ratio']:.0f}",
+            f"{row['largest difference']:.0e}",
         ]
         for row in found
     ]
-    table("inspection", ["model", "question", "scikit-learn, s", "ours, s", "times as fast"], lines)
+    table(
+        "inspection",
+        ["model", "question", "scikit-learn, s", "ours, s", "times as fast", "largest difference"],
+        lines,
+    )
     shown = [
         (
             question,

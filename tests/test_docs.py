@@ -160,3 +160,11 @@ def test_charts_and_tables_come_from_the_results(tmp_path, monkeypatch):
     made = {path.name for path in tmp_path.iterdir()}
     for page in (ROOT / "docs").rglob("*.md"):
         assert set(re.findall(r"_made/([\w-]+\.\w+)", page.read_text())) <= made, page
+
+
+def test_files_named_by_the_architecture_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`([\w/]+\.py)`", text)
+    assert len(named) >= 5
+    for path in named:
+        assert (ROOT / "src" / "decision_machines" / path).exists(), path
