@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .columns import Rule
+from .digits import digits
 from .theorems import column_rank
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ def _sum(machine: DecisionMachine) -> str:
     if np.any(output.base):
         words.append(f"base {'first' if output.base_first else 'last'}")
     if output.divisor != 1:
-        words.append(f"divided by {output.divisor:g}")
+        words.append(f"divided by {digits(output.divisor, np.dtype(float))}")
     if output.scale != 1:
-        words.append(f"times {output.scale:g}")
+        words.append(f"times {digits(output.scale, np.dtype(float))}")
     return ", ".join(words)
 
 

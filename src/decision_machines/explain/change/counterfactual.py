@@ -160,4 +160,5 @@ def _exactly(distance: float) -> str:
 
 
 def _differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return (a != b) & ~(np.isnan(a) & np.isnan(b))
+    differs: np.ndarray = (a != b) & ~(np.isnan(a) & np.isnan(b))
+    return differs

@@ -8,7 +8,7 @@ reach a number, or a margin that must reach another.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from ...machine.links import LINKS
 from ...machine.values import wide_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...machine import DecisionMachine
     from .goals import Goal
 
@@ -173,7 +175,7 @@ def _one_margin(found: Goal, which: int = 0) -> Goal:
     )
 
 
-def _met_ranges(answers, found: Goal) -> list[tuple[float, float]]:
+def _met_ranges(answers: Callable[[float], bool], found: Goal) -> list[tuple[float, float]]:
     """The margins that meet the goal, as at most two ranges: predictions rise with the margin."""
     dtype, target = found.machine.output.dtype, found.target
     most = float(np.finfo(dtype).max)
@@ -212,7 +214,7 @@ def _value(found: Goal, margin: float) -> float:
     return float(np.asarray(found.machine.decide(row)).reshape(-1)[0])
 
 
-def _first(holds, dtype: np.dtype) -> float | None:
+def _first(holds: Callable[[float], bool], dtype: np.dtype[Any]) -> float | None:
     """The least finite number for which something holds that, once true, stays true.
 
     Bisection over all numbers of the dtype: taken as whole numbers, their bits are in order.

@@ -55,11 +55,11 @@ class Goal:
             differs = found != self.before
             if found.dtype.kind == "f":
                 differs &= ~((found != found) & (self.before != self.before))
-            return differs.reshape(len(found), -1).any(axis=1)
+            return np.asarray(np.any(differs.reshape(len(found), -1), axis=1))
         if isinstance(self.target, tuple):
             low, high = self.target
-            return (found >= low) & (found <= high)
-        return found == self.target
+            return np.asarray((found >= low) & (found <= high))
+        return np.asarray(found == self.target)
 
 
 def predicted(machine: DecisionMachine, X: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ class Moves:
 
     @property
     def allowed(self) -> Bool[np.ndarray, "C"]:
-        return np.isfinite(self.distance)
+        return np.asarray(np.isfinite(self.distance))
 
 
 def moves(

@@ -13,7 +13,7 @@ from ..space.reach import Reach
 from ..space.regions import regions
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
     from ..space.cells import Cells
     from .goals import Goal
@@ -55,7 +55,9 @@ def nearest_in_tree(cells: Cells, moves: Moves, goal: Goal, metric: str) -> Near
     return Nearest(None, np.inf, True, len(order))
 
 
-def _nearest_in_sets(cells: Cells, moves: Moves, sets: dict[int, int]):
+def _nearest_in_sets(
+    cells: Cells, moves: Moves, sets: dict[int, int]
+) -> tuple[Float[np.ndarray, "n"], int, float] | None:
     """The nearest input of a leaf, how many features it changes, and how far; None if none may."""
     row = moves.x.copy()
     changed, distance = 0, 0.0
@@ -96,14 +98,16 @@ class ForestSearch:
         row, lower, exact = self._radius(row, len(self.start))
         return Nearest(row, lower, exact, self.boxes)
 
-    def _first_witness(self):
+    def _first_witness(self) -> tuple[Float[np.ndarray, "n"] | None, bool]:
         """Any input that meets the goal, drawn nearer as far as single changes go."""
         status, row = self.decide(self.moves.allowed, len(self.start), self._share(4))
         if row is None:
             return None, status == "none"
         return self.draw_nearer(row), True
 
-    def _radius(self, row, most_changes: int):
+    def _radius(
+        self, row: Float[np.ndarray, "n"] | None, most_changes: int
+    ) -> tuple[Float[np.ndarray, "n"] | None, float, bool]:
         """Bisection over the distances that cells have: (row, certified lower bound, exact)."""
         distance = self.moves.distance
         radii = np.unique(distance[np.isfinite(distance) & (distance > 0)])
@@ -145,16 +149,18 @@ class ForestSearch:
 
     # -- one question: is there an input in this box that meets the goal? ----------------------
 
-    def decide(self, box: Bool[np.ndarray, "C"], most_changes: int, budget: int):
+    def decide(
+        self, box: Bool[np.ndarray, "C"], most_changes: int, budget: int
+    ) -> tuple[str, Float[np.ndarray, "n"] | None]:
         """("found", row), ("none", None) or ("unknown", None) for the box and so many changes."""
-        stack: list[tuple] = []
+        stack: list[tuple[float, np.ndarray, int]] = []
         spent = 0
 
-        def look(candidate):
+        def look(given: Bool[np.ndarray, "C"]) -> Float[np.ndarray, "n"] | None:
             """Put a box on the stack unless it can be ruled out; the row that settles it."""
             nonlocal spent
             spent += 1
-            candidate = self._confine(candidate, most_changes)
+            candidate = self._confine(given, most_changes)
             if candidate is None:
                 return None
             at_leaf, _, straddled = self.reach.walk(candidate)
@@ -190,7 +196,9 @@ class ForestSearch:
             return "found", row
         return ("unknown" if stack else "none"), None
 
-    def _confine(self, box, most_changes: int):
+    def _confine(
+        self, box: Bool[np.ndarray, "C"], most_changes: int
+    ) -> Bool[np.ndarray, "C"] | None:
         """The box with at most so many features changed; None where it is empty."""
         stays = box[self.moves.own]
         if not np.all(np.logical_or.reduceat(box, self.start)):
@@ -205,7 +213,7 @@ class ForestSearch:
             box = box & kept
         return box
 
-    def nearest_row(self, box) -> Float[np.ndarray, "n"]:
+    def nearest_row(self, box: Bool[np.ndarray, "C"]) -> Float[np.ndarray, "n"]:
         """The input of a box that is nearest in every feature."""
         row = self.moves.x.copy()
         for feature in np.flatnonzero(~box[self.moves.own]).tolist():
@@ -214,7 +222,7 @@ class ForestSearch:
             row[feature] = self.moves.value[at.start + int(np.argmin(own))]
         return row
 
-    def climb(self, box, most_changes: int) -> Float[np.ndarray, "n"] | None:
+    def climb(self, box: Bool[np.ndarray, "C"], most_changes: int) -> Float[np.ndarray, "n"] | None:
         """A row of the box that meets the goal, by the best single change again and again."""
         if not self.goal.ways or not np.all(np.logical_or.reduceat(box, self.start)):
             return None
@@ -242,16 +250,18 @@ class ForestSearch:
             row, worth = rows[best], float(found[best])
         return None
 
-    def worth(self, rows) -> Float[np.ndarray, "m"]:
+    def worth(self, rows: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m"]:
         """How far rows are from meeting the goal: below 0 where they do not, rounding apart."""
         leaf = coded(self.goal.machine).apply(rows, n_threads=1) + self.reach.leaf_start
         found = self.goal.W[leaf].sum(axis=1) + self.goal.constant - self.goal.need
         ways = [found[:, list(way)].min(axis=1, initial=np.inf) for way in self.goal.ways]
-        return np.max(ways, axis=0)
+        return np.asarray(np.max(ways, axis=0))
 
     # -- local improvement ---------------------------------------------------------------------
 
-    def draw_nearer(self, row, most_changes: int | None = None) -> Float[np.ndarray, "n"]:
+    def draw_nearer(
+        self, row: Float[np.ndarray, "n"], most_changes: int | None = None
+    ) -> Float[np.ndarray, "n"]:
         """A row that still meets the goal, each feature moved back as far as it goes alone."""
         for _ in range(4):
             before = row.copy()
@@ -274,7 +284,7 @@ class ForestSearch:
                 break
         return row
 
-    def places(self, row) -> np.ndarray:
+    def places(self, row: Float[np.ndarray, "n"]) -> Int[np.ndarray, "n"]:
         """The cell of every feature of a row, among all cells."""
         stays = (row == self.moves.x) | (np.isnan(row) & np.isnan(self.moves.x))
         return np.array(
@@ -284,10 +294,10 @@ class ForestSearch:
             ]
         )
 
-    def distance(self, row) -> float:
+    def distance(self, row: Float[np.ndarray, "n"]) -> float:
         return float(self.moves.distance[self.places(row)].max(initial=0.0))
 
-    def count(self, row) -> int:
+    def count(self, row: Float[np.ndarray, "n"]) -> int:
         return int(np.count_nonzero(self.places(row) != self.moves.own))
 
     def _share(self, parts: int) -> int:

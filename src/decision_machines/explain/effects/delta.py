@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
 
-    from ...machine import DecisionMachine
+    from ...machine import CategorySets, Columns, DecisionMachine
 
 ROWS_AT_ONCE = 8192
 TREES_AT_ONCE = 128
@@ -119,9 +119,10 @@ class Delta:
                 for chosen, leaf in part.leaves(x):
                     total += chosen @ part.mean_values(leaf, weight)
             total *= self.factor
-        return (total + rest)[self.back]
+        found: np.ndarray = (total + rest)[self.back]
+        return found
 
-    def _each_point(self, x) -> Iterator[Float[np.ndarray, "m k"]]:
+    def _each_point(self, x: Float[np.ndarray, "m n"]) -> Iterator[Float[np.ndarray, "m k"]]:
         changed = np.array(x)
         for point in self.grid[self.distinct]:
             changed[:, self.features] = point
@@ -168,7 +169,7 @@ class Part:
         V = wide_values(self.machine, np.float64)
         return [np.ascontiguousarray(column) for column in V.T]
 
-    def leaves(self, x: Float[np.ndarray, "m n"]) -> Iterator[tuple]:
+    def leaves(self, x: Float[np.ndarray, "m n"]) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
         """For each code: (points, t) trees that have it at a point; (t, m) their exit leaves."""
         delta, m = self.delta, self.machine
         points = [delta.points[tree] for tree in self.trees]
@@ -183,7 +184,7 @@ class Part:
 
     def chosen_values(self, chosen: sp.csr_array, leaf: np.ndarray, output: int) -> np.ndarray:
         """(points, m) the sum of the trees' values, where they have the code."""
-        return chosen @ self.values[output][leaf]
+        return np.asarray(chosen @ self.values[output][leaf])
 
     def mean_values(self, leaf: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "t k"]:
         """The weighted sum over rows of each tree's values: how much weight reaches each leaf."""
@@ -202,7 +203,9 @@ def _as_read(machine: DecisionMachine, grid: np.ndarray) -> np.ndarray:
     return np.where(cast == machine.columns.missing_value, machine.columns.dtype.type("nan"), cast)
 
 
-def _codes(m: DecisionMachine, features: list[int], grid: np.ndarray):
+def _codes(
+    m: DecisionMachine, features: list[int], grid: np.ndarray
+) -> tuple[Int[np.ndarray, "G T"], list[np.ndarray]]:
     """(G, T) the code of every grid point in every tree, and a point of every code."""
     is_moved = np.isin(m.columns.feature[m.selection], features)
     rows = np.zeros((len(grid), m.n_features), grid.dtype)
@@ -229,7 +232,7 @@ def _distinct(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, back.reshape(-1)
 
 
-def _with_copies(columns, copied: np.ndarray):
+def _with_copies(columns: Columns, copied: np.ndarray) -> CategorySets | None:
     """The category sets of all columns and of the copied ones after them."""
     if columns.sets is None:
         return None

@@ -42,7 +42,7 @@ class Importance:
     def mean(self) -> Float[np.ndarray, "n"]:
         """Mean loss of score by shuffling; shares of all tests, where no rows were given."""
         if self.drops is not None:
-            return self.drops.mean(axis=1)
+            return np.asarray(self.drops.mean(axis=1))
         return self.splits / max(int(self.splits.sum()), 1)
 
     @property
@@ -126,7 +126,9 @@ def _counts(machine: DecisionMachine) -> tuple[np.ndarray, np.ndarray]:
     return splits, np.bincount(pairs[1], minlength=n)
 
 
-def _rescorer(machine: DecisionMachine, x: np.ndarray, feature: int, n_threads: int | None):
+def _rescorer(
+    machine: DecisionMachine, x: np.ndarray, feature: int, n_threads: int | None
+) -> Callable[[np.ndarray], np.ndarray]:
     """Margins of the rows with other values of one feature: only trees that test it are redone."""
     changed = np.array(x)
 
@@ -147,7 +149,7 @@ def _rescorer(machine: DecisionMachine, x: np.ndarray, feature: int, n_threads: 
 
     def parts(values: np.ndarray) -> np.ndarray:
         changed[:, feature] = values
-        return rest + moved.margin(changed, n_threads=n_threads)
+        return np.asarray(rest + moved.margin(changed, n_threads=n_threads))
 
     return parts
 

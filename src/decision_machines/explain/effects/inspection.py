@@ -19,6 +19,8 @@ from ..given import features_of, with_labels_of
 from .delta import ROWS_AT_ONCE, Delta, can_delta
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jaxtyping import Float
 
     from ...machine import Columns, DecisionMachine
@@ -107,7 +109,14 @@ def ice(machine: DecisionMachine, X: Any, feature: Any, **options: Any) -> Parti
     return partial_dependence(machine, X, [feature], individual=True, **options)
 
 
-def _mean_by_delta(machine, x, chosen, points, weight, n_threads) -> np.ndarray:
+def _mean_by_delta(
+    machine: DecisionMachine,
+    x: Float[np.ndarray, "m n"],
+    chosen: list[int],
+    points: Float[np.ndarray, "G f"],
+    weight: Float[np.ndarray, "m"],
+    n_threads: int | None,
+) -> Float[np.ndarray, "G k"]:
     delta = Delta(machine, chosen, points, n_threads)
     total = np.zeros((len(points), machine.n_outputs))
     for start in range(0, len(x), ROWS_AT_ONCE):
@@ -116,7 +125,14 @@ def _mean_by_delta(machine, x, chosen, points, weight, n_threads) -> np.ndarray:
     return total
 
 
-def _answers(machine, x, chosen, points, output, n_threads):
+def _answers(
+    machine: DecisionMachine,
+    x: Float[np.ndarray, "m n"],
+    chosen: list[int],
+    points: Float[np.ndarray, "G f"],
+    output: str,
+    n_threads: int | None,
+) -> Iterator[tuple[int, Float[np.ndarray, "m G r"]]]:
     """(start, (m, G, r) answers) for blocks of rows."""
     delta = Delta(machine, chosen, points, n_threads) if can_delta(machine) else None
     wide = max(1, len(points) * max(machine.n_outputs, 1))
@@ -134,7 +150,13 @@ def _answers(machine, x, chosen, points, output, n_threads):
         yield start, margins
 
 
-def _redone(machine, x, chosen, points, n_threads) -> np.ndarray:
+def _redone(
+    machine: DecisionMachine,
+    x: Float[np.ndarray, "m n"],
+    chosen: list[int],
+    points: Float[np.ndarray, "G f"],
+    n_threads: int | None,
+) -> Float[np.ndarray, "m G k"]:
     """Every row scored anew at every point, where sums of leaves do not say it all."""
     plain = coded(machine)
     found = np.empty((len(x), len(points), machine.n_outputs))
@@ -231,4 +253,4 @@ def _weight(given: Any, n: int) -> np.ndarray:
         raise InputError(
             DOING, f"{len(weight)} weights for {n} rows", "give one weight from 0 on for each row"
         )
-    return weight / weight.sum()
+    return np.asarray(weight / weight.sum())

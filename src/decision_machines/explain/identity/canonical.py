@@ -94,7 +94,7 @@ class Canonical:
         self.children = found.children
 
     @functools.cached_property
-    def keys(self) -> list[tuple]:
+    def keys(self) -> list[tuple[Any, ...]]:
         """What each column of the machine reads."""
         return self.machine.columns.column_keys()
 
@@ -104,9 +104,12 @@ class Canonical:
     def local_children(self, tree: int) -> np.ndarray:
         trees = self.machine.trees
         own = self.children[trees.tests(tree)].astype(np.int64)
-        return np.where(own >= 0, own - trees.tests(tree).start, own + trees.leaves(tree).start)
+        found: np.ndarray = np.where(
+            own >= 0, own - trees.tests(tree).start, own + trees.leaves(tree).start
+        )
+        return found
 
-    def questions(self, tree: int) -> list[tuple]:
+    def questions(self, tree: int) -> list[tuple[Any, ...]]:
         """What every test of a tree reads, thresholds apart."""
         m, tests = self.machine, self.tests(tree)
         if not m.is_oblique:
@@ -150,7 +153,7 @@ def use_columns(machine: DecisionMachine) -> DecisionMachine:
     return replace(machine, columns=fewer, selection=selection)
 
 
-def _by_content(item: tuple) -> tuple:
+def _by_content(item: tuple[Any, ...]) -> tuple[Any, ...]:
     """An order of column keys: by feature, then by rule, then by set."""
     key = item[0]
     return (key[0], key[1], *(key[2:] or ((), (), 0)))

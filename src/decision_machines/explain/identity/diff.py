@@ -194,9 +194,14 @@ def diff(a: DecisionMachine, b: DecisionMachine) -> MachineDiff:
     )
 
 
-def _matched(a: list[bytes], b: list[bytes]):
+def _matched(
+    a: list[bytes], b: list[bytes]
+) -> tuple[list[tuple[int, int]], list[int], list[int], int]:
     """Trees that changed in place, trees of one side alone, and how many are equal."""
-    pairs, removed, added, same = [], [], [], 0
+    pairs: list[tuple[int, int]] = []
+    removed: list[int] = []
+    added: list[int] = []
+    same = 0
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     for kind, a0, a1, b0, b1 in matcher.get_opcodes():
         if kind == "equal":
@@ -252,7 +257,9 @@ def _names_of(
     return tuple(dict.fromkeys(machine.columns.name(c) for c in columns))
 
 
-def _header_lines(a: DecisionMachine, b: DecisionMachine):
+def _header_lines(
+    a: DecisionMachine, b: DecisionMachine
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What differs outside the trees, in words."""
     one, two = header(a), header(b)
     found = []

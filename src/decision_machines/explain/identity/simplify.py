@@ -8,7 +8,7 @@ even those of one leaf: the order of the sum decides its last bits.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ...machine import DecisionMachine
 
 BOTH, LEFT, RIGHT = 0, -1, 1
+Sides = tuple[dict[Any, int] | None, dict[Any, int] | None]
+"""What is known left and right of a test; None where no input gets there."""
 
 
 def simplify(machine: DecisionMachine) -> DecisionMachine:
@@ -45,7 +47,7 @@ def _answered_sides(machine: DecisionMachine, cells: Cells | None, tree: int) ->
     if own.start == own.stop:
         return {}
     found: dict[int, int] = {}
-    stack: list[tuple[int, dict]] = [(own.start, {})]
+    stack: list[tuple[int, dict[Any, int]]] = [(own.start, {})]
     while stack:
         j, known = stack.pop()
         left, right = (
@@ -58,7 +60,7 @@ def _answered_sides(machine: DecisionMachine, cells: Cells | None, tree: int) ->
     return found
 
 
-def _cell_sides(cells: Cells, j: int, known: dict[int, int]):
+def _cell_sides(cells: Cells, j: int, known: dict[Any, int]) -> Sides:
     """What is known of the features left and right of a test; None where nothing gets there."""
     f = int(cells.feature[j])
     now = known.get(f)
@@ -69,7 +71,7 @@ def _cell_sides(cells: Cells, j: int, known: dict[int, int]):
     return ({**known, f: left} if left else None), ({**known, f: right} if right else None)
 
 
-def _same_sides(machine: DecisionMachine, j: int, known: dict):
+def _same_sides(machine: DecisionMachine, j: int, known: dict[Any, int]) -> Sides:
     """Oblique tests: only one that was asked before, in the same words, is answered."""
     S = machine.S
     at = slice(S.indptr[j], S.indptr[j + 1])
@@ -86,17 +88,19 @@ def _same_sides(machine: DecisionMachine, j: int, known: dict):
     )
 
 
-def _merged(machine: DecisionMachine, tree: int, sides: dict[int, int], keys: list) -> dict:
+def _merged(
+    machine: DecisionMachine, tree: int, sides: dict[int, int], keys: list[tuple[Any, ...]]
+) -> dict[int, int]:
     """Where each node that remains stands in for: a test → the node that takes its place."""
     place: dict[int, int] = {}
-    name: dict = {}
+    name: dict[Any, int] = {}
     name_of: dict[int, int] = {}
 
     def resolved(node: int) -> int:
         node = place.get(node, node)
         if node < 0 and node not in name_of:
             leaf = ~node
-            key: tuple = (machine.V[leaf].tobytes(),)
+            key: tuple[Any, ...] = (machine.V[leaf].tobytes(),)
             if machine.linear is not None:
                 key = (leaf,)
             name_of[node] = name.setdefault(key, len(name))
@@ -125,7 +129,14 @@ def _merged(machine: DecisionMachine, tree: int, sides: dict[int, int], keys: li
     return place
 
 
-def _emit(machine, tree, place, tests, leaves, children) -> None:
+def _emit(
+    machine: DecisionMachine,
+    tree: int,
+    place: dict[int, int],
+    tests: list[int],
+    leaves: list[int],
+    children: list[tuple[int, int]],
+) -> None:
     """Write a tree down in preorder, leaves left to right."""
     own = machine.trees.tests(tree)
     root = own.start if own.stop > own.start else ~machine.trees.leaves(tree).start
@@ -148,7 +159,13 @@ def _emit(machine, tree, place, tests, leaves, children) -> None:
             children[parent] = (pair[0], pair[1])
 
 
-def _assemble(machine, tests, leaves, children, starts) -> DecisionMachine:
+def _assemble(
+    machine: DecisionMachine,
+    tests: list[int],
+    leaves: list[int],
+    children: list[tuple[int, int]],
+    starts: list[int],
+) -> DecisionMachine:
     at, kept = np.array(tests, np.int64), np.array(leaves, np.int64)
     is_same = len(tests) == machine.n_tests
     trees = machine.trees

@@ -109,7 +109,7 @@ def _words(a: DecisionMachine, b: DecisionMachine, x: Float[np.ndarray, "n"]) ->
 def _features_read(machine: DecisionMachine) -> list[int]:
     read = machine.columns.feature[machine.selection]
     linear = read[:0] if machine.linear is None else machine.linear.feature
-    return np.union1d(read, linear).astype(int).tolist()
+    return [int(f) for f in np.union1d(read, linear)]
 
 
 def _rows_that_differ(x: np.ndarray, y: np.ndarray) -> np.ndarray:

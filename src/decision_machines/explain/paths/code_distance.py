@@ -78,10 +78,12 @@ def template_distances(
     children = machine.children[tests].astype(np.int64)
     own = np.where(children >= 0, children - tests.start, children + leaves.start)
     p = template_product(own, h[None, tests])[0]
-    return (machine.structure.leaf_depth[leaves] - p) // 2
+    return np.asarray((machine.structure.leaf_depth[leaves] - p) // 2)
 
 
-def _one_tree(cells: Cells, row, found: Goal, distances: list) -> CodeMargin:
+def _one_tree(
+    cells: Cells, row: Float[np.ndarray, "n"], found: Goal, distances: list[np.ndarray]
+) -> CodeMargin:
     m = cells.machine
     if not m.n_trees:
         return CodeMargin(np.inf, np.inf, np.inf, None, found.before)
@@ -142,7 +144,7 @@ def _last_left(m: DecisionMachine) -> Float[np.ndarray, "J"]:
     return first - 1.0
 
 
-def _flip_counts(cells: Cells, row) -> dict[int, np.ndarray]:
+def _flip_counts(cells: Cells, row: Float[np.ndarray, "n"]) -> dict[int, np.ndarray]:
     """For each feature and cell, how many tests answer otherwise than for the input."""
     cost = {}
     for feature, tests in cells.tests.items():
@@ -155,7 +157,7 @@ def _flip_counts(cells: Cells, row) -> dict[int, np.ndarray]:
     return cost
 
 
-def _forest_flips(found: Goal, distances: list) -> float:
+def _forest_flips(found: Goal, distances: list[np.ndarray]) -> float:
     """The fewest flips over all trees: by adding trees, the most that k flips can gain.
 
     Exact where each way to the goal is one sum (any other answer, or two classes), rounding
@@ -171,7 +173,7 @@ def _forest_flips(found: Goal, distances: list) -> float:
     return best
 
 
-def _flips_for(m: DecisionMachine, found: Goal, distances: list, which: int) -> float:
+def _flips_for(m: DecisionMachine, found: Goal, distances: list[np.ndarray], which: int) -> float:
     """The fewest flips for which one function of the trees reaches 0."""
     gains = []
     for tree in range(m.n_trees):

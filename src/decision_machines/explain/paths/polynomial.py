@@ -24,6 +24,8 @@ from ..space.cell_words import words_of_cells
 from ..space.cells import Cells, from_bits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jaxtyping import Float
 
     from ...machine import DecisionMachine
@@ -34,6 +36,8 @@ MOST_SHOWN = 20
 
 Monomial = tuple[tuple[int, int], ...]
 """(feature, bits of the cells where the step is 1), by feature."""
+SignedSteps = list[tuple[int, tuple[int, int] | None]]
+"""(sign, step) of one feature, the step None where it is 1 everywhere."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +154,7 @@ def polynomial(machine: DecisionMachine, *, max_products: int = 1_000_000) -> Po
     return _collected(machine, cells, terms, products)
 
 
-def _leaf_factors(cells: Cells, tree: int):
+def _leaf_factors(cells: Cells, tree: int) -> Iterator[tuple[int, list[SignedSteps]]]:
     """For each leaf: for each feature of its path, signed steps whose sum is its indicator.
 
     The right sides A of a path meet in one set; those on the left, B, are cut out of it:
@@ -181,7 +185,7 @@ def _leaf_factors(cells: Cells, tree: int):
             yield first_leaf + i, factors
 
 
-def _signed_steps(cells: Cells, feature: int, inside: int, cut: list[int]):
+def _signed_steps(cells: Cells, feature: int, inside: int, cut: list[int]) -> SignedSteps:
     """[(sign, step)] of one feature; a step that is 1 everywhere is None. Empty: never 1."""
     counts: dict[int, int] = {inside: 1} if inside else {}
     overlaps = {inside & c for c in cut}
@@ -199,7 +203,12 @@ def _signed_steps(cells: Cells, feature: int, inside: int, cut: list[int]):
     ]
 
 
-def _collected(machine, cells, terms, products) -> Polynomial:
+def _collected(
+    machine: DecisionMachine,
+    cells: Cells,
+    terms: dict[Monomial, list[tuple[int, int]]],
+    products: int,
+) -> Polynomial:
     """Coefficients: the leaves' values of each monomial summed, and rounded once."""
     V = wide_values(machine, np.float64)
     kept, rows = [], []

@@ -15,6 +15,7 @@ from ..given import leaves_of, with_labels_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+    from rich.table import Table
 
     from ...machine import DecisionMachine
     from ...machine.conditions import Condition
@@ -42,7 +43,7 @@ class DecisionRule:
         return f"<tree {self.tree}, leaf {self.leaf}: {self.text}>"
 
 
-class DecisionRules(Sequence):
+class DecisionRules(Sequence[DecisionRule]):
     """Rules, made when they are looked at: a forest has as many as it has leaves."""
 
     def __init__(
@@ -65,7 +66,7 @@ class DecisionRules(Sequence):
     def __getitem__(self, i: int) -> DecisionRule: ...
     @overload
     def __getitem__(self, i: slice) -> DecisionRules: ...
-    def __getitem__(self, i):
+    def __getitem__(self, i: int | slice) -> DecisionRule | DecisionRules:
         if isinstance(i, slice):
             rows = None if self.rows is None else self.rows[i]
             return DecisionRules(self.machine, self.trees[i], self.leaves[i], rows, self.whole)
@@ -95,7 +96,7 @@ class DecisionRules(Sequence):
 
     def __str__(self) -> str:
         lines = []
-        seen: tuple = ()
+        seen: tuple[int | None, ...] = ()
         for rule in (self[i] for i in range(min(len(self), MOST_SHOWN))):
             where = (rule.row, rule.tree)
             if where != seen and (self.machine.n_trees > 1 or rule.row is not None):
@@ -107,7 +108,7 @@ class DecisionRules(Sequence):
             lines.append(f"  … and {len(self) - MOST_SHOWN} more")
         return "\n".join(lines)
 
-    def __rich__(self):
+    def __rich__(self) -> Table:
         """A table for rich's consoles."""
         from rich.table import Table
         from rich.text import Text

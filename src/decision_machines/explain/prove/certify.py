@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ...libraries.oracles import Oracle
     from ...machine import Columns, DecisionMachine
 
+Difference = tuple[np.ndarray, str, Any, Any]
+"""Rows that differ, in what, and both values of the first one."""
 WHOLE_ROWS = 2000
 """How many probes also go through the whole model, to prove the sum and not only the trees."""
 
@@ -218,7 +220,7 @@ def _name(machine: DecisionMachine, test: int) -> int | None:
     return int(machine.trees.test_ids[test])
 
 
-def _compare_tree(oracle: Oracle, tree: int, X: np.ndarray):
+def _compare_tree(oracle: Oracle, tree: int, X: np.ndarray) -> Difference | None:
     """The rows that one tree answers differently, what differs, and both answers to the first."""
     if (theirs := oracle.leaves(X, tree)) is not None:
         ours = oracle.machine.tree(tree).source_leaves(X)[:, 0]
@@ -243,7 +245,7 @@ def _compare_whole(oracle: Oracle, columns: Columns, X: np.ndarray) -> Disagreem
     return Disagreement(None, None, x, what, ours, theirs, words_of_row(columns, x))
 
 
-def _first_difference(what: str, ours: np.ndarray, theirs: np.ndarray):
+def _first_difference(what: str, ours: np.ndarray, theirs: np.ndarray) -> Difference | None:
     """Rows that differ, in what, and both values of the first one."""
     rows = rows_that_differ(ours, theirs)
     if not len(rows):

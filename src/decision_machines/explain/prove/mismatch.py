@@ -136,7 +136,16 @@ def _leaf_mismatches(machine: DecisionMachine, oracle: Oracle, x: np.ndarray) ->
     return found
 
 
-def _trace(machine, x, row, tree, leaf, other, their_name) -> Mismatch:
+def _trace(
+    machine: DecisionMachine,
+    x: np.ndarray,
+    row: int,
+    tree: int,
+    leaf: int,
+    other: int | None,
+    their_name: Any,
+) -> Mismatch:
+    assert machine.trees.leaf_ids is not None
     if other is None:
         return Mismatch(
             row,
@@ -200,7 +209,15 @@ def _routing_cause(machine: DecisionMachine, test: int, column: int, x: float) -
     return "different thresholds"
 
 
-def _sum_mismatches(machine, oracle, x, rows, what, ours, theirs) -> list[Mismatch]:
+def _sum_mismatches(
+    machine: DecisionMachine,
+    oracle: Oracle,
+    x: np.ndarray,
+    rows: np.ndarray,
+    what: str,
+    ours: np.ndarray,
+    theirs: np.ndarray,
+) -> list[Mismatch]:
     """Rows whose trees agree but whose answers do not."""
     if not len(rows):
         return []
@@ -212,7 +229,15 @@ def _sum_mismatches(machine, oracle, x, rows, what, ours, theirs) -> list[Mismat
     ]
 
 
-def _sum_cause(machine, oracle, x, rows, what, a, b) -> str:
+def _sum_cause(
+    machine: DecisionMachine,
+    oracle: Oracle,
+    x: np.ndarray,
+    rows: np.ndarray,
+    what: str,
+    a: np.ndarray,
+    b: np.ndarray,
+) -> str:
     if what != "margin":
         return f"different {what}"
     if (tree := _first_value_difference(oracle, x[rows])) is not None:

@@ -25,6 +25,8 @@ EDGES = (0.0, -0.0, 1e-36, -1e-36, ZERO, -ZERO, 2 * ZERO, -2 * ZERO)
 NO_CATEGORY = (-1.0, -0.5, 2.0**24, 2.0**31, 1e30)
 ODD_CATEGORY = (0.7,)
 """Fractions added to a member: libraries truncate."""
+Path = list[tuple[int, int]]
+"""(test, side) of the tests above that read one feature."""
 
 
 @dataclass
@@ -82,8 +84,8 @@ class _Walker:
     takes_infinity: bool
     takes_nan: bool
     codes: dict[int, list[float]]
-    rows: list = field(default_factory=list)
-    tests: list = field(default_factory=list)
+    rows: list[list[float]] = field(default_factory=list)
+    tests: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         m = self.machine
@@ -116,7 +118,7 @@ class _Walker:
             self.rows.append(start)
             self.tests.append(-1)
             return
-        stack: list[tuple[int, list[float], dict[int, list]]] = [(0, start, {})]
+        stack: list[tuple[int, list[float], dict[int, Path]]] = [(0, start, {})]
         while stack:
             j, row, above = stack.pop()
             self.reached[j] = True
@@ -161,10 +163,10 @@ class _Walker:
                     found[child - self.first] = True
         return found
 
-    def _reaches(self, path: list, x: float) -> bool:
+    def _reaches(self, path: Path, x: float) -> bool:
         return all(self.answer(j, x) == side for j, side in path)
 
-    def _search(self, path: list, j: int, side: int) -> float | None:
+    def _search(self, path: Path, j: int, side: int) -> float | None:
         """A value of the feature that passes the tests above and leaves test j on this side."""
         for above, _ in path:
             for x in self.probe_values(above):
@@ -187,7 +189,7 @@ class _Walker:
         elif rule == Rule.MEMBER:
             x = self.sets[self.column[j]](x)
         if x != x:
-            return self.missing[j]
+            return int(self.missing[j])
         return -1 if x <= self.t[j] else 1
 
     def probe_values(self, j: int) -> list[float]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 DOING = "bounding a machine over a box"
 ROWS_AT_ONCE = 4096
+Found = tuple[np.ndarray, np.ndarray, Any, Any, int]
+"""Lower and upper bounds, inputs that come closest, their margins, and the boxes looked at."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +140,7 @@ def margins(machine: DecisionMachine, rows: Float[np.ndarray, "m n"]) -> Float[n
     return coded(machine).margin(rows, n_threads=1)
 
 
-def combined(machine: DecisionMachine, values: Float[np.ndarray, "T k"], output: int):
+def combined(machine: DecisionMachine, values: Float[np.ndarray, "T k"], output: int) -> Any:
     """One margin from one value for each tree, in the machine's own dtype and order.
 
     Rounded sums rise with every summand, so the largest summands give a bound to the bit.
@@ -163,13 +165,13 @@ def combined(machine: DecisionMachine, values: Float[np.ndarray, "T k"], output:
     return total if out.aggregate == "sum" and out.base_first else total + base
 
 
-def _median(values: np.ndarray, weights: np.ndarray | None):
+def _median(values: np.ndarray, weights: np.ndarray | None) -> Any:
     order = np.argsort(values, kind="stable")
     share = np.cumsum((np.ones(len(values)) if weights is None else weights)[order])
     return values[order][int(np.argmax(share >= 0.5 * share[-1]))]
 
 
-def _one_tree(domain: Domain, budget: int):
+def _one_tree(domain: Domain, budget: int) -> Found:
     """Every leaf that the box reaches, by its own input."""
     cells = domain.cells
     m = cells.machine
@@ -196,7 +198,7 @@ def _one_tree(domain: Domain, budget: int):
     return low, high, (X[least], X[most]), (low.copy(), high.copy()), len(X)
 
 
-def _forest(domain: Domain, budget: int):
+def _forest(domain: Domain, budget: int) -> Found:
     m = domain.cells.machine
     reach = Reach(domain.cells)
     ends = np.empty((2, m.n_outputs), m.output.dtype)
@@ -224,11 +226,13 @@ class _Extreme:
         self.W = self.machine.V.astype(np.float64) * self.up
         self.boxes = 0
 
-    def run(self):
+    def run(self) -> tuple[Any, Any, np.ndarray]:
         row = self._climb(self.domain.row(self.domain.mask))
         best, best_row = self._value(row[None])[0], row
         start = self._bound(self.domain.mask)
-        heap: list[tuple] = [(-self.sign * start[0], 0, np.packbits(self.domain.mask), start)]
+        heap: list[tuple[Any, int, np.ndarray, tuple[Any, int | None]]] = [
+            (-self.sign * start[0], 0, np.packbits(self.domain.mask), start)
+        ]
         count = 0
         while heap:
             key, _, packed, (bound, test) = heap[0]
@@ -252,7 +256,7 @@ class _Extreme:
     def _value(self, rows: np.ndarray) -> np.ndarray:
         return margins(self.machine, rows)[:, self.output]
 
-    def _bound(self, mask: np.ndarray):
+    def _bound(self, mask: np.ndarray) -> tuple[Any, int | None]:
         """The bound of a box, and the test to part it by (None where no test does)."""
         self.boxes += 1
         at_leaf, _, straddled = self.reach.walk(mask)

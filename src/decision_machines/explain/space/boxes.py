@@ -135,7 +135,7 @@ def boxes(machine: DecisionMachine, trees: Any = None) -> Boxes:
     )
 
 
-def _of_tree(machine: DecisionMachine, tree: int):
+def _of_tree(machine: DecisionMachine, tree: int) -> tuple[np.ndarray, ...]:
     """start, column, lower, upper, bounded, missing of one tree: entries of B merged by column."""
     B = machine.templates(tree)
     tests = machine.trees.tests(tree)
@@ -162,7 +162,9 @@ def _of_tree(machine: DecisionMachine, tree: int):
     )
 
 
-def _reachable(machine: DecisionMachine, trees: np.ndarray, parts: list) -> np.ndarray:
+def _reachable(
+    machine: DecisionMachine, trees: np.ndarray, parts: list[tuple[np.ndarray, ...]]
+) -> np.ndarray:
     """Whether each leaf has an input: by its intervals where columns are plain, else by cells."""
     columns = machine.columns
     used = np.unique(machine.selection)

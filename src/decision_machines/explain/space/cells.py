@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,12 +93,12 @@ class Cells:
         """Which cells of its feature a test sends left; the last is NaN."""
         if self.is_prefix[test]:
             n = len(self.ends[self.feature[test]])
-            found = np.arange(n + 1) < self.cut[test]
+            found: np.ndarray = np.arange(n + 1) < self.cut[test]
             found[n] = self.nan_goes_left[test]
             return found
         m = self.machine
         z = self._column(int(m.selection[test]))
-        return np.where(np.isnan(z), m.missing[test] < 0, z <= m.t[test])
+        return np.asarray(np.where(np.isnan(z), m.missing[test] < 0, z <= m.t[test]))
 
     def answers(self, row: Float[np.ndarray, "n"]) -> Int[np.ndarray, "J"]:
         """h: what every test answers to an input, -1 for left and +1 for right."""
@@ -140,7 +140,7 @@ class Cells:
     def nan_bit(self, feature: int) -> int:
         return 1 << len(self.ends[feature])
 
-    def cell(self, feature: int, x) -> np.ndarray:
+    def cell(self, feature: int, x: Any) -> Int[np.ndarray, "..."]:
         """The cell in which each value of a feature lies."""
         x = np.asarray(x, self.dtype)
         ends = self.ends[feature]
@@ -226,7 +226,7 @@ def _category_ends(columns: Columns, column: int) -> np.ndarray:
     return np.array(edges, columns.dtype)
 
 
-def _below(dtype: np.dtype, value: int):
+def _below(dtype: np.dtype[Any], value: int) -> Any:
     """The largest number of a dtype below a whole number."""
     found = dtype.type(value)
     return np.nextafter(found, dtype.type(-np.inf)) if int(found) >= value else found

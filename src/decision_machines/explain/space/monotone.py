@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ...machine import DecisionMachine
 
 DOING = "checking monotonicity"
+Pair = tuple[float, dict[int, int]]
+"""What is gained across a step by two leaves of a tree, and the inputs that they share."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,11 +157,12 @@ class _Check:
             return self._answer("refuted", 0, X)
         proven, in_each_tree, open_steps = 0, True, 0
         for c, trees in sorted(self.trees.items()):
-            pairs = [self._pairs(tree, c) for tree in sorted(trees)]
-            if any(p is None for p in pairs):
+            found = [self._pairs(tree, c) for tree in sorted(trees)]
+            pairs = [p for p in found if p is not None]
+            if len(pairs) < len(found):
                 open_steps += 1
                 continue
-            falls = [p[0][0] if p else 0.0 for p in pairs]  # type: ignore[index]
+            falls = [p[0][0] if p else 0.0 for p in pairs]
             in_each_tree &= min(falls, default=0.0) >= 0
             if min(falls, default=0.0) >= 0:
                 proven += 1
@@ -197,7 +200,13 @@ class _Check:
         first = row * len(values) + step
         return X[first : first + 2]
 
-    def _answer(self, verdict, proven, X, in_each_tree=False) -> Monotonicity:
+    def _answer(
+        self,
+        verdict: str,
+        proven: int,
+        X: Float[np.ndarray, "2 n"] | None,
+        in_each_tree: bool = False,
+    ) -> Monotonicity:
         found = None if X is None else margins(self.machine, X)[:, self.output]
         return Monotonicity(
             self.machine,
@@ -212,7 +221,7 @@ class _Check:
             in_each_tree and verdict == "proven",
         )
 
-    def _pairs(self, tree: int, c: int):
+    def _pairs(self, tree: int, c: int) -> list[Pair] | None:
         """(gain, sets) of leaves on both sides of a step that share inputs, least gain first."""
         if self.left < 0:
             return None
@@ -235,7 +244,9 @@ class _Check:
         found.sort(key=lambda pair: pair[0])
         return found
 
-    def _joint(self, pairs: list, c: int):
+    def _joint(
+        self, pairs: list[list[Pair]], c: int
+    ) -> tuple[bool, Float[np.ndarray, "2 n"] | None]:
         """Whether the trees together never fall; or two inputs between which they do."""
         pairs = sorted(pairs, key=lambda p: p[0][0])
         rest = np.cumsum([0.0] + [p[0][0] for p in reversed(pairs)])[::-1].tolist()
