@@ -10,7 +10,7 @@ NATIVE := CMakeLists.txt $(shell find native -name '*.?pp')
 CORES  ?= 2
 CXX_FILES = $(shell find native tests/native -name '*.?pp')
 
-.PHONY: help demo test lint format bench train-bench docs checks-ready sanitize \
+.PHONY: help demo test lint format stubs bench train-bench docs checks-ready sanitize \
         native-targets native-odr clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test    every test"
 	@echo "make lint    ruff, clang-format, mypy, import-linter"
 	@echo "make format  rewrite Python and C++ as ruff and clang-format have it"
+	@echo "make stubs   the types of the native module, from the module itself"
 	@echo "make bench   benchmarks, against rivals, in one run"
 	@echo "make train-bench DATA=... TABLES=...  training, beside published figures"
 	@echo "make sanitize  the native tests under AddressSanitizer and UBSan"
@@ -65,6 +66,10 @@ format: $(VENV)/.lint-stamp
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_FILES)
 
+stubs: $(VENV)/.test-stamp
+	$(BIN)/python -m nanobind.stubgen -q -m decision_machines._native \
+	    -o src/decision_machines/_native.pyi
+
 bench: $(VENV)/.dev-stamp
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/build.py
@@ -87,13 +92,16 @@ native-odr: $(VENV)/.test-stamp
 	$(PIP) cmake ninja nanobind
 	tests/native/odr.sh $(abspath $(BIN)/python)
 
-# Debian: clang; g++-aarch64-linux-gnu and qemu-user.
+# Debian: clang; libsimde-dev; g++-aarch64-linux-gnu and qemu-user.
 native-targets: CROSS := aarch64-linux-gnu
 native-targets:
 	tests/native/targets.sh
 	@if command -v clang++ >/dev/null; then \
 	    CXX=clang++ tests/native/targets.sh; \
 	else echo "clang++ is not installed: left out"; fi
+	@if [ -e /usr/include/simde/x86/avx512.h ]; then \
+	    EMULATED=1 tests/native/targets.sh; \
+	else echo "SIMDe is not installed: AVX-512 is left out where the processor has none"; fi
 	@if command -v $(CROSS)-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
 	    CXX=$(CROSS)-g++ RUN="qemu-aarch64 -L /usr/$(CROSS)" tests/native/targets.sh; \
 	else echo "$(CROSS)-g++ or qemu-aarch64 is not installed: left out"; fi

@@ -307,15 +307,12 @@ def batch(name: str, workload, n_rows: int, quick: bool) -> list[dict]:
     print(f"  equal to the source to the bit: {is_equal}; {machine}")
     plan = machine._prepared.compiled(machine).plan.describe()
     nodes = machine.n_tests + machine.n_leaves
-    print(f"  plan: {plan['bytes'] / nodes:.1f} bytes per node, target {plan['target']}")
+    print(f"  plan: {plan.n_bytes / nodes:.1f} bytes per node, target {plan.target}")
     runs = {"ours": lambda X: machine.margin(X, n_threads=1)} | rivals
-    integers = machine.columns.integers_as == np.float32
     for target in dm.engine_info()["available"][:-1]:
         other = native.compile_plan(machine, target=target)
         out = np.empty((n_rows, machine.n_outputs), machine.output.dtype)
-        runs[f"ours, {target}"] = lambda X, plan=other, out=out: plan.array(
-            X, out, False, 1, integers
-        )
+        runs[f"ours, {target}"] = lambda X, plan=other, out=out: plan.array(X, out, False, 1)
     best = best_of(runs, [data(n_rows, seed)[0] for seed in range(2, 5)])
     rows = [_row(name, rival, best, n_rows, is_equal) for rival in best]
     if cpu_count() > 1:

@@ -1,7 +1,6 @@
 // From the labels of a block of rows to their exit leaves, and to the sums of the leaves' values.
 #include "engine/engine.hpp"
 #include "engine/leaf_values.hpp"
-#include "engine/workspace.hpp"
 
 namespace dm::engine {
 namespace {
@@ -20,81 +19,71 @@ uint32_t leaf_of(uint32_t label, bool gray) {
 
 }  // namespace
 
-// Whether the trees from i on can be added in one go: their labels are bytes, their values
+// Whether the trees from this one on can be added in one go: their labels are bytes, their values
 // constants that feed the same outputs.
-bool Engine::can_add_trees(int64_t i, int64_t last) const {
-    if (i + kAddTrees > last || plan.aggregate != Aggregate::sum || !plan.linear_start.empty())
+bool Engine::can_add_trees(int64_t tree, int64_t last) const {
+    const Machine& machine = plan.machine;
+    if (tree + kAddTrees > last || machine.output.aggregate != Aggregate::sum || machine.linear)
         return false;
-    for (int64_t t = i; t < i + kAddTrees; ++t)
-        if (plan.trees[t].label_bytes != 1 || plan.feeds[t] != plan.feeds[i]) return false;
+    for (int64_t i = tree; i < tree + kAddTrees; ++i)
+        if (plan.trees[i].label_bytes != 1 || machine.trees.feeds[i] != machine.trees.feeds[tree])
+            return false;
     return true;
 }
 
+// The sums of kAddTrees trees over the m rows of one block, from their labels in the workspace.
 template <typename Sum>
-void Engine::add_trees(int64_t i, int64_t block, int64_t m, int64_t rows, Workspace& own) const {
-    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
-    const Sum* all;
-    if constexpr (sizeof(Sum) == 4)
-        all = plan.values32.data();
-    else
-        all = plan.values64.data();
-    for (int64_t output = 0; output < width; ++output) {
+void Engine::add_trees(const Tile<Sum>& tile, int64_t tree, int64_t block, int64_t m) const {
+    const Machine& machine = plan.machine;
+    for (int64_t output = 0; output < machine.output.width(); ++output) {
         const Sum* values[kAddTrees];
         int64_t n_labels[kAddTrees];
-        for (int64_t t = 0; t < kAddTrees; ++t) {
-            const Tree& tree = plan.trees[i + t];
-            n_labels[t] = tree.n_labels;
-            values[t] = all + tree.values + output * n_labels[t];
+        for (int64_t i = 0; i < kAddTrees; ++i) {
+            const Tree& about = plan.trees[tree + i];
+            n_labels[i] = about.n_labels;
+            values[i] = plan.values<Sum>() + about.values + output * n_labels[i];
         }
-        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.feeds[i] : output) * rows + block;
-        if constexpr (sizeof(Sum) == 4)
-            plan.kernels->add_trees32(own.labels.as(), m, values, n_labels, sum);
-        else
-            plan.kernels->add_trees64(own.labels.as(), m, values, n_labels, sum);
+        Sum* sum = tile.sums(machine.output.narrow ? machine.trees.feeds[tree] : output) + block;
+        typed<Sum>(*plan.kernels).add_trees(tile.own.labels.as(), m, values, n_labels, sum);
     }
 }
 
-// Leaves and sums of one tree over the m rows of one block, from its labels.
+// Leaves and sums of one tree over the m rows of one block.
 template <typename Sum>
-void Engine::finish_block(int64_t i, const void* labels, int64_t row, int64_t block, int64_t m,
-                          int64_t rows, Workspace& own, bool wants_margins, int32_t* leaves) const {
-    const Tree& tree = plan.trees[i];
-    if (leaves)
-        for (int64_t r = 0; r < m; ++r)
-            leaves[(row + block + r) * plan.n_trees + i] =
-                static_cast<int32_t>(leaf_of(label_at(labels, tree.label_bytes, r), tree.gray));
-    if (!wants_margins) return;
-    const int64_t width = plan.narrow ? 1 : plan.n_outputs;
-    for (int64_t output = 0; output < width; ++output) {
-        Sum* sum = own.sums.as<Sum>() + (plan.narrow ? plan.feeds[i] : output) * rows + block;
-        if (!plan.linear_start.empty()) {
-            for (int64_t r = 0; r < m; ++r) {
-                const int64_t leaf =
-                    plan.first_leaf(i) + leaf_of(label_at(labels, tree.label_bytes, r), tree.gray);
-                const double* x = own.z.as<double>() + block + r;
-                const double value =
-                    plan.linear_single
-                        ? linear_value<float>(plan, leaf, width, output, x, rows, feature_at_)
-                        : linear_value<double>(plan, leaf, width, output, x, rows, feature_at_);
-                include(plan.aggregate, static_cast<Sum>(value), sum[r]);
-            }
+void Engine::add_labels(const Tile<Sum>& tile, int64_t tree, const void* labels, int64_t block,
+                        int64_t m) const {
+    const Machine& machine = plan.machine;
+    const Tree& about = plan.trees[tree];
+    auto leaf_at = [&](int64_t r) {
+        return leaf_of(label_at(labels, about.label_bytes, r), about.gray);
+    };
+    if (tile.leaves) {
+        int32_t* out = tile.leaves + (tile.row + block) * machine.trees.n + tree;
+        for (int64_t r = 0; r < m; ++r) out[r * machine.trees.n] = static_cast<int32_t>(leaf_at(r));
+    }
+    if (!tile.margins) return;
+    for (int64_t output = 0; output < machine.output.width(); ++output) {
+        Sum* sum = tile.sums(machine.output.narrow ? machine.trees.feeds[tree] : output) + block;
+        if (machine.linear) {
+            const double* x = tile.own.z.template as<double>() + block;
+            for (int64_t r = 0; r < m; ++r)
+                include(machine.output.aggregate,
+                        static_cast<Sum>(linear_value(machine,
+                                                      machine.trees.first_leaf(tree) + leaf_at(r),
+                                                      output, x + r, tile.room, feature_at_)),
+                        sum[r]);
             continue;
         }
-        const int64_t at = tree.values + output * tree.n_labels;
-        if constexpr (sizeof(Sum) == 4)
-            plan.kernels->add32(labels, tree.label_bytes, m, plan.values32.data() + at,
-                                tree.n_labels, plan.aggregate, sum);
-        else
-            plan.kernels->add64(labels, tree.label_bytes, m, plan.values64.data() + at,
-                                tree.n_labels, plan.aggregate, sum);
+        typed<Sum>(*plan.kernels)
+            .add(labels, about.label_bytes, m,
+                 plan.values<Sum>() + about.values + output * about.n_labels, about.n_labels,
+                 machine.output.aggregate, sum);
     }
 }
 
-template void Engine::add_trees<float>(int64_t, int64_t, int64_t, int64_t, Workspace&) const;
-template void Engine::add_trees<double>(int64_t, int64_t, int64_t, int64_t, Workspace&) const;
-template void Engine::finish_block<float>(int64_t, const void*, int64_t, int64_t, int64_t, int64_t,
-                                          Workspace&, bool, int32_t*) const;
-template void Engine::finish_block<double>(int64_t, const void*, int64_t, int64_t, int64_t, int64_t,
-                                           Workspace&, bool, int32_t*) const;
+template void Engine::add_trees(const Tile<float>&, int64_t, int64_t, int64_t) const;
+template void Engine::add_trees(const Tile<double>&, int64_t, int64_t, int64_t) const;
+template void Engine::add_labels(const Tile<float>&, int64_t, const void*, int64_t, int64_t) const;
+template void Engine::add_labels(const Tile<double>&, int64_t, const void*, int64_t, int64_t) const;
 
 }  // namespace dm::engine

@@ -31,14 +31,15 @@ void spread(const Source& source, const Kernels& kernels, double missing_value, 
 
 void Engine::spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
                            void* out) const {
+    const Machine::Columns& columns = plan.machine.columns;
     auto with = [&](const auto* indices, const auto* indptr) {
         const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
-        if (plan.single)
-            spread(source, *plan.kernels, plan.missing_value, plan.absent, feature_at_, n_used,
-                   indices, indptr, row, n, stride, static_cast<float*>(out));
+        if (columns.single)
+            spread(source, *plan.kernels, columns.missing_value, columns.absent, feature_at_,
+                   n_used, indices, indptr, row, n, stride, static_cast<float*>(out));
         else
-            spread(source, *plan.kernels, plan.missing_value, plan.absent, feature_at_, n_used,
-                   indices, indptr, row, n, stride, static_cast<double*>(out));
+            spread(source, *plan.kernels, columns.missing_value, columns.absent, feature_at_,
+                   n_used, indices, indptr, row, n, stride, static_cast<double*>(out));
     };
     if (source.indices32)
         source.indptr32 ? with(source.indices32, source.indptr32)

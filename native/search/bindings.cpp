@@ -2,13 +2,19 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "common/arrays.hpp"
 #include "common/require.hpp"
 #include "common/threads.hpp"
+#include "search/coarse_ranks.hpp"
+#include "search/exit_nodes.hpp"
 #include "search/local_search.hpp"
 #include "search/out_of_bag.hpp"
 
@@ -69,7 +75,7 @@ public:
         by_row_.resize(rank_.size());
         for (int64_t f = 0; f < n; ++f)
             for (int64_t i = 0; i < m; ++i) by_row_[i * n + f] = rank_[f * m + i];
-        coarsen();
+        coarse_ = coarse_ranks(rank_, n_ranks_, m);
         rows_ = {m,
                  static_cast<int32_t>(n),
                  static_cast<int32_t>(k),
@@ -80,8 +86,9 @@ public:
                  w_.data(),
                  nullptr};
         coarse_rows_ = rows_;
-        coarse_rows_.rank = coarse_.data(), coarse_rows_.n_ranks = n_coarse_.data();
-        coarse_rows_.upper = upper_.data();
+        coarse_rows_.rank = coarse_.rank.data();
+        coarse_rows_.n_ranks = coarse_.n_ranks.data();
+        coarse_rows_.upper = coarse_.upper.data();
     }
 
     void add(uint64_t seed, int64_t max_leaves, int64_t max_depth, int64_t least,
@@ -148,8 +155,10 @@ public:
     }
 
     // The best test for the rows `ids`; with `lean`, the one they prefer.
-    nb::tuple best_test(In<int32_t, 1> ids, std::optional<In<double, 1>> lean, int64_t least,
-                        In<double, 1> mixture) const {
+    std::tuple<double, int32_t, int32_t, bool> best_test(In<int32_t, 1> ids,
+                                                         std::optional<In<double, 1>> lean,
+                                                         int64_t least,
+                                                         In<double, 1> mixture) const {
         for (size_t i = 0; i < ids.shape(0); ++i)
             require(ids(i) >= 0 && ids(i) < rows_.m, "no such row");
         require(!lean || lean->shape(0) == ids.shape(0), "lean for each row");
@@ -163,7 +172,7 @@ public:
                 search.purest(objective_of(mixture), f, least, best);
             }
         }
-        return nb::make_tuple(best.loss, best.feature, best.cut, best.missing_left);
+        return {best.loss, best.feature, best.cut, best.missing_left};
     }
 
     // Search i goes on from the tree of search j of others over the same X.
@@ -177,15 +186,16 @@ public:
         at(i).adopt(found);
     }
 
-    nb::tuple out_of_bag(int64_t n_trees, int64_t least, int64_t n_tried, uint64_t seed,
-                         int64_t n_threads) const {
+    std::pair<Array<double, 1>, Array<int32_t, 1>> out_of_bag(int64_t n_trees, int64_t least,
+                                                              int64_t n_tried, uint64_t seed,
+                                                              int64_t n_threads) const {
         require(least >= 1 && n_tried >= 1, "a setting is out of range");
         OutOfBag found;
         {
             nb::gil_scoped_release release;
             found = search::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
         }
-        return nb::make_tuple(give(std::move(found.sum)), give(std::move(found.count)));
+        return {give(std::move(found.sum)), give(std::move(found.count))};
     }
 
     void polish(int64_t i) {
@@ -194,47 +204,17 @@ public:
     }
 
 private:
-    // Runs of ranks with about as many rows each, at most 256 of them.
-    void coarsen() {
-        const int64_t n = static_cast<int64_t>(n_ranks_.size()),
-                      m = static_cast<int64_t>(w_.size());
-        coarse_ = rank_, n_coarse_ = n_ranks_;
-        upper_.assign(static_cast<size_t>(n) * 256, 0);
-        for (int64_t f = 0; f < n; ++f) {
-            int32_t* upper = &upper_[f * 256];
-            if (n_ranks_[f] <= 256) {
-                for (int32_t r = 0; r < n_ranks_[f]; ++r) upper[r] = r;
-                continue;
-            }
-            std::vector<int64_t> count(n_ranks_[f], 0);
-            std::vector<uint16_t> run(n_ranks_[f]);
-            int64_t left = 0;
-            for (int64_t i = 0; i < m; ++i)
-                if (rank_[f * m + i] != kMissing) ++count[rank_[f * m + i]], ++left;
-            int32_t at = 0;
-            int64_t held = 0;
-            for (int32_t r = 0; r < n_ranks_[f]; ++r) {
-                run[r] = static_cast<uint16_t>(at), upper[at] = r;
-                held += count[r];
-                if (at < 255 && held * (256 - at) >= left) left -= held, held = 0, ++at;
-            }
-            n_coarse_[f] = at + (held > 0);
-            for (int64_t i = 0; i < m; ++i)
-                if (uint16_t& r = coarse_[f * m + i]; r != kMissing) r = run[r];
-        }
-    }
-
-    std::vector<uint16_t> rank_, by_row_, coarse_;
-    std::vector<int32_t> n_ranks_, label_, n_coarse_, upper_;
-    Rows coarse_rows_;
+    std::vector<uint16_t> rank_, by_row_;
+    std::vector<int32_t> n_ranks_, label_;
     std::vector<double> w_, y_;
-    Rows rows_;
+    CoarseRanks coarse_;
+    Rows rows_, coarse_rows_;
     std::vector<std::unique_ptr<LocalSearch>> searches_;
 };
 
-// (m,) the node where each row of X leaves a tree; a row goes left where x ≤ t.
-Array<int64_t, 1> exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
-                             In<double, 1> t, In<uint8_t, 1> missing_left, In<double, 2> X) {
+// (m,)
+Array<int64_t, 1> py_exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
+                                In<double, 1> t, In<uint8_t, 1> missing_left, In<double, 2> X) {
     const int64_t n_nodes = static_cast<int64_t>(left.shape(0));
     const int64_t m = static_cast<int64_t>(X.shape(0)), n = static_cast<int64_t>(X.shape(1));
     require(n_nodes >= 1 && right.shape(0) == left.shape(0) && feature.shape(0) == left.shape(0) &&
@@ -247,15 +227,8 @@ Array<int64_t, 1> exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<int32
     std::vector<int64_t> out(static_cast<size_t>(m));
     {
         nb::gil_scoped_release release;
-        for (int64_t i = 0; i < m; ++i) {
-            int64_t at = 0;
-            while (left(at) >= 0) {
-                const double x = X.data()[i * n + feature(at)];
-                const bool goes_left = x != x ? missing_left(at) != 0 : x <= t(at);
-                at = goes_left ? left(at) : right(at);
-            }
-            out[static_cast<size_t>(i)] = at;
-        }
+        exit_nodes({left.data(), right.data(), feature.data(), t.data(), missing_left.data()},
+                   X.data(), m, n, out.data());
     }
     return give(std::move(out));
 }
@@ -269,20 +242,32 @@ void bind(nb::module_& m) {
                       std::optional<In<double, 2>>, In<double, 1>, int64_t>(),
              "rank"_a, "n_ranks"_a, "label"_a.none(), "y"_a.none(), "w"_a, "k"_a)
         .def("add", &Searches::add, "seed"_a, "max_leaves"_a, "max_depth"_a, "least"_a,
-             "temperature"_a, "n_moves"_a, "objective"_a)
-        .def("adopt", &Searches::adopt, "i"_a, "others"_a, "j"_a)
+             "temperature"_a, "n_moves"_a, "objective"_a,
+             "One more search; `objective` is gini, entropy, error and ridge.")
+        .def("adopt", &Searches::adopt, "i"_a, "others"_a, "j"_a,
+             "Search i goes on from the tree of search j of others over the same X.")
         .def("out_of_bag", &Searches::out_of_bag, "n_trees"_a, "least"_a, "n_tried"_a, "seed"_a,
-             "n_threads"_a)
-        .def("polish", &Searches::polish, "i"_a)
-        .def("grow", &Searches::grow, "i"_a)
-        .def("advance", &Searches::advance, "moves"_a, "n_threads"_a)
-        .def("aim", &Searches::aim, "i"_a, "objective"_a)
+             "n_threads"_a, "Sums (m k,) over a forest's trees that left a row out, counts (m,).")
+        .def("polish", &Searches::polish, "i"_a, "Every test of search i's best tree, again.")
+        .def("grow", &Searches::grow, "i"_a, "Search i starts from the greedy tree.")
+        .def("advance", &Searches::advance, "moves"_a, "n_threads"_a,
+             "Search i does moves[i] moves.")
+        .def("aim", &Searches::aim, "i"_a, "objective"_a, "Another objective from now on.")
         .def(
-            "loss", [](const Searches& s, int64_t i) { return s.at(i).loss(); }, "i"_a)
-        .def("tree", &Searches::tree, "i"_a, "least"_a, "largest"_a, "start"_a)
-        .def("best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a);
-    m.def("exit_nodes", &exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,
-          "X"_a);
+            "loss", [](const Searches& s, int64_t i) { return s.at(i).loss(); }, "i"_a,
+            "Of search i's best tree.")
+        .def("tree", &Searches::tree, "i"_a, "least"_a, "largest"_a, "start"_a,
+             nb::sig("def tree(self, i: int, least: numpy.typing.NDArray[numpy.float64], "
+                     "largest: numpy.typing.NDArray[numpy.float64], "
+                     "start: numpy.typing.NDArray[numpy.int64]) "
+                     "-> dict[str, numpy.typing.NDArray[typing.Any]]"),
+             "Search i's best tree, by node; least, largest (of each rank), start (of features).")
+        .def(
+            "best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a,
+            "Loss, feature, cut, missing_left of the best test for rows `ids`; with `lean`, of the "
+            "one they prefer.");
+    m.def("exit_nodes", &py_exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,
+          "X"_a, "The node where each row of X leaves a tree.");
 }
 
 }  // namespace dm::search

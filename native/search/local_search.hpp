@@ -1,8 +1,8 @@
 // Iterated local search for one hard tree of at most so many leaves.
 //
-// A search holds a tree and betters it by moves. A move changes one place (another test at a node,
+// A search holds a tree and improves it by moves. A move changes one place (another test at a node,
 // a subtree grown anew, a twig taken off, a node replaced by its child), mends what the change
-// broke, betters the tests around by TAO's step, spends the leaves it has left where they gain
+// broke, improves the tests around by TAO's step, spends the leaves it has left where they gain
 // most, and is kept if the loss of the whole tree falls, or rises by no more than a temperature
 // allows that sinks to nothing. Every number drawn comes from the search's own generator, so that
 // a search gives the same tree whatever runs beside it.
@@ -11,20 +11,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "search/random.hpp"
 #include "search/split_search.hpp"
 
 namespace dm::search {
-
-// xoshiro256**, seeded by splitmix64.
-class Random {
-public:
-    explicit Random(uint64_t seed);
-    uint64_t next();
-    double unit();             // [0, 1)
-    int64_t below(int64_t n);  // 0 .. n − 1
-private:
-    uint64_t s_[4];
-};
 
 struct SearchSettings {
     int64_t max_leaves = 32;

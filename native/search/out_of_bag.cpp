@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "common/threads.hpp"
-#include "search/local_search.hpp"
+#include "search/random.hpp"
 
 namespace dm::search {
 

@@ -24,10 +24,14 @@ using common::require;
 template <typename T>
 using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
-const Kernels* kernels_of(const std::string& target) {
+template <typename T>
+const TypedKernels<T>* kernels_of(const std::string& target) {
     const Kernels* found = find_kernels(target);
     require(found != nullptr, "this processor has no such target");
-    return found;
+    if constexpr (sizeof(T) == 4)
+        return &found->floats;
+    else
+        return &found->doubles;
 }
 
 template <typename A>
@@ -38,25 +42,18 @@ bool has_shape(const A& array, int64_t rows, int64_t columns) {
 
 template <typename T>
 Call<T> call_of(const Plan& plan, const std::string& target, const Strided<const T>& z,
-                const In<T, 1>& t, const In<T, 1>& nudge, const In<T, 1>& slope,
-                const In<T, 2>& V, double skip, int64_t n_threads) {
+                const In<T, 1>& t, const In<T, 1>& nudge, const In<T, 1>& slope, const In<T, 2>& V,
+                double skip, int64_t n_threads) {
     const size_t n_tests = static_cast<size_t>(plan.n_tests());
     require(static_cast<int64_t>(z.shape(1)) == plan.n_columns, "z has the wrong width");
     require(t.shape(0) == n_tests && nudge.shape(0) == n_tests && slope.shape(0) == n_tests,
             "t, nudge and slope must be (J,)");
     require(has_shape(V, plan.n_leaves(), plan.width()), "V has the wrong shape");
     require(skip >= 0 && skip < 1, "skip must be from 0 to below 1");
-    return {kernels_of(target),
-            z.data(),
-            z.stride(0),
-            z.stride(1),
-            t.data(),
-            nudge.data(),
-            slope.data(),
-            V.data(),
-            static_cast<int64_t>(z.shape(0)),
-            static_cast<T>(skip),
-            n_threads};
+    return {kernels_of<T>(target), z.data(), z.stride(0),
+            z.stride(1),           t.data(), nudge.data(),
+            slope.data(),          V.data(), static_cast<int64_t>(z.shape(0)),
+            static_cast<T>(skip),  n_threads};
 }
 
 template <typename T>
@@ -86,27 +83,18 @@ void py_backward(const Plan& plan, const std::string& target, Strided<const T> z
                  dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
 }
 
-void exp32(const std::string& target, In<float, 1> x, Out<float, 1> out) {
-    require(out.shape(0) == x.shape(0), "out has the wrong length");
-    kernels_of(target)->exp32(x.data(), static_cast<int64_t>(x.shape(0)), out.data());
+template <typename T>
+void py_exp(const std::string& target, In<T, 1> x, Out<T, 1> out) {
+    require(out.shape(0) == x.shape(0), "out must be as long as x");
+    kernels_of<T>(target)->exp(x.data(), static_cast<int64_t>(x.shape(0)), out.data());
 }
 
-void exp64(const std::string& target, In<double, 1> x, Out<double, 1> out) {
-    require(out.shape(0) == x.shape(0), "out has the wrong length");
-    kernels_of(target)->exp64(x.data(), static_cast<int64_t>(x.shape(0)), out.data());
-}
-
-void gates32(const std::string& target, In<float, 1> q, Out<float, 1> left, Out<float, 1> right) {
-    require(left.shape(0) == q.shape(0) && right.shape(0) == q.shape(0), "an output's length");
-    kernels_of(target)->gates32(q.data(), static_cast<int64_t>(q.shape(0)), left.data(),
-                                right.data());
-}
-
-void gates64(const std::string& target, In<double, 1> q, Out<double, 1> left,
-             Out<double, 1> right) {
-    require(left.shape(0) == q.shape(0) && right.shape(0) == q.shape(0), "an output's length");
-    kernels_of(target)->gates64(q.data(), static_cast<int64_t>(q.shape(0)), left.data(),
-                                right.data());
+template <typename T>
+void py_gates(const std::string& target, In<T, 1> q, Out<T, 1> left, Out<T, 1> right) {
+    require(left.shape(0) == q.shape(0) && right.shape(0) == q.shape(0),
+            "left and right must be as long as q");
+    kernels_of<T>(target)->gates(q.data(), static_cast<int64_t>(q.shape(0)), left.data(),
+                                 right.data());
 }
 
 void make_plan(Plan* self, In<int32_t, 2> children, In<int64_t, 1> test_start,
@@ -125,28 +113,36 @@ void make_plan(Plan* self, In<int32_t, 2> children, In<int64_t, 1> test_start,
                     selection.data(), missing.data(), feeds.data(), n_columns, n_outputs);
 }
 
+// One function for float32 and one for float64. Arrays are taken as they are: a converted copy of
+// an output would be lost.
+template <typename T>
+void bind_of(nb::class_<Plan>& plan, nb::module_& m, const std::string& bits) {
+    plan.def(("forward" + bits).c_str(), &py_forward<T>, "target"_a, "z"_a.noconvert(),
+             "t"_a.noconvert(), "nudge"_a.noconvert(), "slope"_a.noconvert(), "V"_a.noconvert(),
+             "skip"_a, "n_threads"_a, "out"_a.noconvert(), "The sum over all trees into `out`.");
+    plan.def(("backward" + bits).c_str(), &py_backward<T>, "target"_a, "z"_a.noconvert(),
+             "t"_a.noconvert(), "nudge"_a.noconvert(), "slope"_a.noconvert(), "V"_a.noconvert(),
+             "skip"_a, "n_threads"_a, "G"_a.noconvert(), "dt"_a.noconvert(), "dslope"_a.noconvert(),
+             "dV"_a.noconvert(), "dz"_a.noconvert().none(),
+             "Gradients into dt, dslope, dV and dz, from that of out.");
+    m.def(("soft_exp" + bits).c_str(), &py_exp<T>, "target"_a, "x"_a.noconvert(),
+          "out"_a.noconvert(), "The kernels' own exponential.");
+    m.def(("soft_gates" + bits).c_str(), &py_gates<T>, "target"_a, "q"_a.noconvert(),
+          "left"_a.noconvert(), "right"_a.noconvert(), "The kernels' own logistic gates.");
+}
+
 }  // namespace
 
 void bind(nb::module_& m) {
     // A tensor kept until the end keeps its graph, and that the plan: no leak to report.
     nb::set_leak_warnings(false);
-    nb::class_<Plan>(m, "SoftPlan", "Trees whose gates are soft; their structure alone.")
-        .def("__init__", &make_plan, "children"_a, "test_start"_a, "selection"_a, "missing"_a,
+    nb::class_<Plan> plan(m, "SoftPlan", "Trees whose gates are soft; their structure alone.");
+    plan.def("__init__", &make_plan, "children"_a, "test_start"_a, "selection"_a, "missing"_a,
              "feeds"_a, "n_columns"_a, "n_outputs"_a)
         .def_ro("n_outputs", &Plan::n_outputs)
-        .def_ro("n_columns", &Plan::n_columns)
-        .def("forward32", &py_forward<float>)
-        .def("forward64", &py_forward<double>)
-        .def("backward32", &py_backward<float>, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg().none())
-        .def("backward64", &py_backward<double>, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg().none());
-    m.def("soft_exp32", &exp32);
-    m.def("soft_exp64", &exp64);
-    m.def("soft_gates32", &gates32);
-    m.def("soft_gates64", &gates64);
+        .def_ro("n_columns", &Plan::n_columns);
+    bind_of<float>(plan, m, "32");
+    bind_of<double>(plan, m, "64");
 }
 
 }  // namespace dm::soft

@@ -87,8 +87,7 @@ inline void test_gates(const Tree<T>& tree, int64_t test, bool wild, const T* z,
     const T t = tree.t[test], nudge = tree.nudge[test], slope = tree.slope[test];
     if (!wild) {
         for (int v = 0; v < kStrip; ++v)
-            gates<T>(clamp<T>((load<T>(z + v * kLanes<T>) - t - nudge) * slope), left[v],
-                     right[v]);
+            gates<T>(clamp<T>((load<T>(z + v * kLanes<T>) - t - nudge) * slope), left[v], right[v]);
         return;
     }
     const Vec<T> zero = broadcast<T>(0), one = broadcast<T>(1);
@@ -345,12 +344,11 @@ void gates_all(const T* q, int64_t n, T* left, T* right) {
     });
 }
 
+template <typename T>
+constexpr TypedKernels<T> kTyped = {forward_tree<T>, backward_tree<T>, exp_all<T>, gates_all<T>};
+
 }  // namespace
 
-extern const Kernels kernels = {
-    DM_NAME(DM_TARGET),   forward_tree<float>,   forward_tree<double>,
-    backward_tree<float>, backward_tree<double>, exp_all<float>,
-    exp_all<double>,      gates_all<float>,      gates_all<double>,
-};
+extern const Kernels kernels = {DM_NAME(DM_TARGET), kTyped<float>, kTyped<double>};
 
 }  // namespace dm::soft::DM_TARGET

@@ -70,20 +70,20 @@ inline constexpr int64_t scratch_bytes(int64_t n_tests, int64_t width) {
            7 * 64;  // slots where descents end, and visited
 }
 
+template <typename T>
+struct TypedKernels {
+    void (*forward)(const Tree<T>& tree, const Rows<T>& rows, T skip, void* scratch);
+    void (*backward)(const Tree<T>& tree, const Rows<T>& rows, T skip, const Sums<T>& sums,
+                     void* scratch);
+    // exp and both gates of n values; exp is held at its value where |x| = soft_limit.
+    void (*exp)(const T* x, int64_t n, T* out);
+    void (*gates)(const T* q, int64_t n, T* left, T* right);
+};
+
 struct Kernels {
     const char* name;
-    void (*forward32)(const Tree<float>& tree, const Rows<float>& rows, float skip, void* scratch);
-    void (*forward64)(const Tree<double>& tree, const Rows<double>& rows, double skip,
-                      void* scratch);
-    void (*backward32)(const Tree<float>& tree, const Rows<float>& rows, float skip,
-                       const Sums<float>& sums, void* scratch);
-    void (*backward64)(const Tree<double>& tree, const Rows<double>& rows, double skip,
-                       const Sums<double>& sums, void* scratch);
-    // exp and both gates of n values; exp is held at its value where |x| = soft_limit.
-    void (*exp32)(const float* x, int64_t n, float* out);
-    void (*exp64)(const double* x, int64_t n, double* out);
-    void (*gates32)(const float* q, int64_t n, float* left, float* right);
-    void (*gates64)(const double* q, int64_t n, double* left, double* right);
+    TypedKernels<float> floats;
+    TypedKernels<double> doubles;
 };
 
 DM_ON_EVERY_TARGET(Kernels, kernels)

@@ -11,7 +11,7 @@ namespace dm::soft {
 
 template <typename T>
 struct Call {
-    const Kernels* kernels;
+    const TypedKernels<T>* kernels;
     const T* z;  // (m, n_columns), in any strides
     int64_t z_row, z_column;
     const T* t;      // (J,)
@@ -40,7 +40,7 @@ template <typename T>
 void backward(const Plan& plan, const Call<T>& call, const T* G,  // (m, n_outputs)
               const Gradients<T>& gradients);
 
-// By name, or the fastest for "" and "auto"; null where there is none of that name.
-const Kernels* find_kernels(const std::string& name);
+// By name, or the fastest for "" and "auto"; null where this processor runs none of that name.
+const Kernels* find_kernels(const std::string& target);
 
 }  // namespace dm::soft

@@ -1,3 +1,249 @@
-from typing import Any
+"""C++ kernels of decision_machines."""
 
-def __getattr__(name: str) -> Any: ...
+from collections.abc import Sequence
+import enum
+from typing import Annotated, Any, overload
+
+import numpy
+import numpy.typing
+from numpy.typing import NDArray
+
+
+@overload
+def libm(function: str, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+@overload
+def libm(function: str, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def layout(left: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], node_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, int, int]:
+    """
+    Nodes of tests and of leaves, children, where the tests of trees start; fault, tree, node.
+    """
+
+def check(children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], test_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], depth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], first_leaf: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], n_leaves: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], leaf_depth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')]) -> tuple[int, int, int]:
+    """
+    Measure trees; the rule that they break (0: none), the test and the side.
+    """
+
+def templates(children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], test_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: int, last: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Templates of some trees, as CSR rows."""
+
+def template_product(children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], h: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], p: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """The product of one tree's templates with h."""
+
+def targets() -> list[str]:
+    """Targets that this processor runs, from the plainest to the fastest."""
+
+class Kind(enum.Enum):
+    """A way to evaluate trees."""
+
+    auto = 0
+    """For each tree the cheaper one of select and deep."""
+
+    select = 1
+    """All tests of a tree as bitmaps, then selects between them."""
+
+    deep = 2
+    """A walk over coded columns, the top of large trees by selects."""
+
+    pack = 3
+    """One row at a time, 64 tests to a register of bytes."""
+
+    raw = 4
+    """One row at a time, a walk over the columns themselves."""
+
+    oblique = 5
+    """Tests that weigh several columns, a level at a time."""
+
+class Machine:
+    """
+    A machine's arrays as the engine reads them: checked and held, not copied.
+    """
+
+    def __init__(self, *, columns: Machine.Columns, sets: Machine.Sets | None = None, trees: Machine.Trees, tests: Machine.Tests, output: Machine.Output, linear: Machine.Linear | None = None) -> None: ...
+
+    class Aggregate(enum.Enum):
+        """What becomes of the values of all trees."""
+
+        sum = 0
+
+        min = 1
+
+        max = 2
+
+    class Columns:
+        """How raw features become the columns z."""
+
+        def __init__(self, *, n_features: int, feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rule: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], single: bool, integers_single: bool, missing_value: float, absent: float) -> None: ...
+
+    class Sets:
+        """Sets of categories, one for each column of members."""
+
+        def __init__(self, *, start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], answers: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], outside: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], negative_fractions: bool, whole: bool) -> None: ...
+
+    class Trees:
+        """The structure of the trees."""
+
+        def __init__(self, *, children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], test_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feeds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    class Weights:
+        """The terms of oblique tests, by column."""
+
+        def __init__(self, *, start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], column: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    class Tests:
+        """Thresholds, and what is compared with them."""
+
+        def __init__(self, *, t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], missing: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], selection: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, weights: Machine.Weights | None = None) -> None: ...
+
+    class Output:
+        """Leaf values, and how they become margins."""
+
+        def __init__(self, *, V: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], narrow: bool, base: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], base_first: bool, divisor: float, scale: float, aggregate: Machine.Aggregate) -> None: ...
+
+    class Linear:
+        """Leaves that are linear functions of x."""
+
+        def __init__(self, *, start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], coefficient: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], constant: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], single: bool) -> None: ...
+
+class PlanDescription:
+    """How an engine runs its machine."""
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of kinds, by tree."""
+
+    @property
+    def groups(self) -> list[tuple[int, int]]:
+        """First tree and the one after the last."""
+
+    @property
+    def n_sections(self) -> int:
+        """Codings of the columns."""
+
+    @property
+    def n_distinct_tests(self) -> int: ...
+
+    @property
+    def n_selects(self) -> int: ...
+
+    @property
+    def n_bytes(self) -> int: ...
+
+    @property
+    def n_few_bytes(self) -> int:
+        """Of the plan for few rows, if made."""
+
+class Engine:
+    """A machine compiled for one target."""
+
+    def __init__(self, machine: Machine, target: str = 'auto', kind: Kind = Kind.auto) -> None: ...
+
+    def array(self, X: object, out: object, wants_leaves: bool, n_threads: int) -> bool:
+        """
+        Margins or leaves of a two-dimensional array into `out`; False where it is not read.
+        """
+
+    def features(self, columns: Sequence[object], n_rows: int, out: object, wants_leaves: bool, n_threads: int) -> bool:
+        """The same of one-dimensional arrays, one for each feature."""
+
+    def sparse(self, data: object, indices: object, indptr: object, out: object, wants_leaves: bool, n_threads: int) -> bool:
+        """The same of compressed sparse rows, without duplicates."""
+
+    def row(self, X: object) -> numpy.typing.NDArray[Any] | None:
+        """Margins of one row, or None where X is not a NumPy array of one row."""
+
+    def describe(self) -> PlanDescription: ...
+
+class SoftPlan:
+    """Trees whose gates are soft; their structure alone."""
+
+    def __init__(self, children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], test_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], selection: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], missing: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], feeds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int, n_outputs: int) -> None: ...
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    @property
+    def n_columns(self) -> int: ...
+
+    def forward32(self, target: str, z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], t: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], nudge: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], skip: float, n_threads: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """The sum over all trees into `out`."""
+
+    def backward32(self, target: str, z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], t: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], nudge: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], skip: float, n_threads: int, G: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], dt: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], dslope: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], dV: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], dz: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')] | None) -> None:
+        """Gradients into dt, dslope, dV and dz, from that of out."""
+
+    def forward64(self, target: str, z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu', writable=False)], t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], nudge: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], skip: float, n_threads: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """The sum over all trees into `out`."""
+
+    def backward64(self, target: str, z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu', writable=False)], t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], nudge: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], skip: float, n_threads: int, G: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], dt: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], dslope: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], dV: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], dz: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu')] | None) -> None:
+        """Gradients into dt, dslope, dV and dz, from that of out."""
+
+def soft_exp32(target: str, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """The kernels' own exponential."""
+
+def soft_gates32(target: str, q: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], left: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], right: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """The kernels' own logistic gates."""
+
+def soft_exp64(target: str, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """The kernels' own exponential."""
+
+def soft_gates64(target: str, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], left: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], right: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """The kernels' own logistic gates."""
+
+class ClassTrees:
+    """The training step of soft trees that classify."""
+
+    def __init__(self, target: str, n_trees: int, depth: int, n_features: int, n_classes: int) -> None: ...
+
+    def gradient(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], least: float, parameters: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> float:
+        """Write the gradient; the mean loss."""
+
+    def update(self, gradient: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], parameters: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], rate: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], decay: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], threshold: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], is_unit: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], keep_first: float, keep_second: float) -> None:
+        """
+        One step of Adam, then decay, soft thresholds and lengths of the tests' weights.
+        """
+
+class TreeSearches:
+    """Local searches for axis-aligned trees over the same rows."""
+
+    def __init__(self, rank: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_ranks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int) -> None: ...
+
+    def add(self, seed: int, max_leaves: int, max_depth: int, least: int, temperature: float, n_moves: int, objective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """One more search; `objective` is gini, entropy, error and ridge."""
+
+    def adopt(self, i: int, others: TreeSearches, j: int) -> None:
+        """Search i goes on from the tree of search j of others over the same X."""
+
+    def out_of_bag(self, n_trees: int, least: int, n_tried: int, seed: int, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Sums (m k,) over a forest's trees that left a row out, counts (m,)."""
+
+    def polish(self, i: int) -> None:
+        """Every test of search i's best tree, again."""
+
+    def grow(self, i: int) -> None:
+        """Search i starts from the greedy tree."""
+
+    def advance(self, moves: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None:
+        """Search i does moves[i] moves."""
+
+    def aim(self, i: int, objective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Another objective from now on."""
+
+    def loss(self, i: int) -> float:
+        """Of search i's best tree."""
+
+    def tree(self, i: int, least: numpy.typing.NDArray[numpy.float64], largest: numpy.typing.NDArray[numpy.float64], start: numpy.typing.NDArray[numpy.int64]) -> dict[str, numpy.typing.NDArray[Any]]:
+        """
+        Search i's best tree, by node; least, largest (of each rank), start (of features).
+        """
+
+    def best_test(self, ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, least: int, objective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int, int, bool]:
+        """
+        Loss, feature, cut, missing_left of the best test for rows `ids`; with `lean`, of the one they prefer.
+        """
+
+def exit_nodes(left: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], missing_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """The node where each row of X leaves a tree."""

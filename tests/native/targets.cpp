@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -34,11 +35,11 @@ struct Random {
     std::vector<double> t, base{0.5}, V;
     std::vector<float> V32;
     std::vector<int8_t> missing;
-    std::vector<int64_t> test_start{0}, set_start{0}, weight_start{0};
+    std::vector<int64_t> test_start{0}, weight_start{0};
     std::vector<int32_t> weight_column;
     std::vector<float> weight32;
     std::vector<double> weight64;
-    dm::engine::Machine machine{};
+    dm::engine::Machine machine;
 
     Random(const Shape& shape, bool single, bool sum_single, std::mt19937& random)
         : n_features(shape.n_features) {
@@ -71,32 +72,27 @@ struct Random {
             V.push_back(normal(random));
             V32.push_back(static_cast<float>(V.back()));
         }
-        machine.n_features = machine.n_columns = n_features;
-        machine.n_tests = static_cast<int64_t>(t.size());
-        machine.n_trees = static_cast<int64_t>(feeds.size());
-        machine.n_outputs = 1;
-        machine.single = single;
-        machine.missing_value = kNan;
-        machine.feature = feature.data();
-        machine.rule = rule.data();
-        machine.set_start = set_start.data();
-        machine.selection = selection.data();
-        machine.t = t.data();
-        machine.missing = missing.data();
-        machine.children = children.data();
-        machine.test_start = test_start.data();
-        machine.feeds = feeds.data();
-        machine.narrow = true;
-        machine.V = sum_single ? static_cast<const void*>(V32.data()) : V.data();
-        machine.sum_single = sum_single;
-        machine.base = base.data();
-        machine.base_first = true;
-        machine.divisor = machine.scale = 1;
-        if (shape.weights == Weights::one) return;
-        machine.selection = nullptr;
-        machine.weight_start = weight_start.data();
-        machine.weight_column = weight_column.data();
-        machine.weight = single ? static_cast<const void*>(weight32.data()) : weight64.data();
+        machine.columns.n_features = machine.columns.n = n_features;
+        machine.columns.feature = feature.data();
+        machine.columns.rule = rule.data();
+        machine.columns.single = single;
+        machine.trees.n = static_cast<int64_t>(feeds.size());
+        machine.trees.n_tests = static_cast<int64_t>(t.size());
+        machine.trees.children = children.data();
+        machine.trees.test_start = test_start.data();
+        machine.trees.feeds = feeds.data();
+        machine.tests.t = t.data();
+        machine.tests.missing = missing.data();
+        machine.output.V = sum_single ? static_cast<const void*>(V32.data()) : V.data();
+        machine.output.single = sum_single;
+        machine.output.base = base.data();
+        if (shape.weights == Weights::one) {
+            machine.tests.selection = selection.data();
+            return;
+        }
+        machine.tests.weight_start = weight_start.data();
+        machine.tests.weight_column = weight_column.data();
+        machine.tests.weight = single ? static_cast<const void*>(weight32.data()) : weight64.data();
     }
 
     // Tests in preorder, leaves from left to right; the root's number, or ~leaf.
@@ -123,7 +119,7 @@ struct Random {
         T sum = 0;
         for (int64_t i = weight_start[j]; i < weight_start[j + 1]; ++i)
             sum += static_cast<T>(z_of(weight_column[i], x[weight_column[i]])) *
-                   static_cast<const T*>(machine.weight)[i];
+                   static_cast<const T*>(machine.tests.weight)[i];
         return sum;
     }
 
@@ -132,9 +128,9 @@ struct Random {
                          ? ~static_cast<int32_t>(test_start[tree] + tree)
                          : static_cast<int32_t>(test_start[tree]);
         while (at >= 0) {
-            const double q = !machine.weight_start ? z_of(selection[at], x[selection[at]])
-                             : machine.single      ? sum_of<float>(at, x)
-                                                   : sum_of<double>(at, x);
+            const double q = !machine.tests.weight_start ? z_of(selection[at], x[selection[at]])
+                             : machine.columns.single    ? sum_of<float>(at, x)
+                                                         : sum_of<double>(at, x);
             const bool left = q == q ? q <= t[at] : missing[at] < 0;
             at = children[2 * at + (left ? 0 : 1)];
         }
@@ -144,7 +140,8 @@ struct Random {
 
 // What was tried, beyond right and wrong answers.
 struct Tally {
-    int machines = 0, wrong = 0, packs = 0, oblique = 0;
+    int machines = 0, wrong = 0;
+    std::map<dm::engine::Kind, int> trees;  // how many trees were evaluated in each way
 };
 
 template <typename X, typename Sum>
@@ -157,7 +154,7 @@ int count_wrong(const Random& own, const dm::engine::Engine& engine, const std::
                     own.n_features * static_cast<int64_t>(sizeof(X)), dtype};
     source.next = sizeof(X);
     std::vector<Sum> margins(n);
-    std::vector<int32_t> leaves(n * own.machine.n_trees);
+    std::vector<int32_t> leaves(n * own.machine.trees.n);
     engine.margin(source, 1, margins.data());
     engine.apply(source, 1, leaves.data());
     int wrong = 0;
@@ -165,13 +162,14 @@ int count_wrong(const Random& own, const dm::engine::Engine& engine, const std::
     for (int64_t r = 0; r < n; ++r) {
         for (int64_t f = 0; f < own.n_features; ++f) {
             const X given = rows[r * own.n_features + f];
-            x[f] = own.machine.single ? static_cast<float>(given) : given;
+            x[f] = own.machine.columns.single ? static_cast<float>(given) : given;
         }
         Sum sum = static_cast<Sum>(own.base[0]);
-        for (int64_t tree = 0; tree < own.machine.n_trees; ++tree) {
+        for (int64_t tree = 0; tree < own.machine.trees.n; ++tree) {
             const int64_t leaf = own.exit_leaf(tree, x.data());
-            wrong += leaves[r * own.machine.n_trees + tree] != leaf;
-            sum += static_cast<const Sum*>(own.machine.V)[own.test_start[tree] + tree + leaf];
+            wrong += leaves[r * own.machine.trees.n + tree] != leaf;
+            sum +=
+                static_cast<const Sum*>(own.machine.output.V)[own.test_start[tree] + tree + leaf];
         }
         wrong += std::memcmp(&sum, &margins[r], sizeof sum) != 0;
     }
@@ -181,16 +179,18 @@ int count_wrong(const Random& own, const dm::engine::Engine& engine, const std::
 template <typename X, typename Sum>
 void check(const Random& own, const std::vector<X>& rows, dm::engine::Dtype dtype, Tally& tally) {
     const int64_t n_rows = static_cast<int64_t>(rows.size()) / own.n_features;
+    const bool is_oblique = own.machine.tests.is_oblique();
     for (const dm::engine::Kernels* kernels : dm::engine::available_kernels())
-        for (int force = 0; force <= (own.machine.weight_start ? 0 : 4); ++force) {
-            const dm::engine::Engine engine(dm::engine::compile(own.machine, kernels, force));
-            tally.packs += engine.plan.row.is_made;
-            tally.oblique += engine.plan.oblique.is_made;
+        for (const dm::engine::KindEntry& entry : dm::engine::kKinds) {
+            if ((entry.kind == dm::engine::Kind::oblique) != is_oblique) continue;
+            const dm::engine::Engine engine(
+                dm::engine::compile(own.machine, kernels, {entry.kind, true}));
+            for (const dm::engine::Tree& tree : engine.plan.trees) ++tally.trees[tree.kind];
             for (const int64_t n : {int64_t{1}, int64_t{30}, n_rows}) {
-                if (n < dm::engine::kFewRows && !engine.plan.has_nodes()) continue;
+                if (n < dm::engine::kFewRows && !engine.plan.can_walk()) continue;
                 const int wrong = count_wrong<X, Sum>(own, engine, rows, dtype, n);
                 if (wrong)
-                    std::printf("%s, kernel %d, %d rows: %d wrong\n", kernels->name, force,
+                    std::printf("%s, kernel %s, %d rows: %d wrong\n", kernels->name, entry.name,
                                 static_cast<int>(n), wrong);
                 tally.wrong += wrong;
             }
@@ -247,7 +247,13 @@ int main() {
         std::printf(" %s", kernels->name);
         can_pack |= kernels->packs != nullptr;
     }
-    std::printf(", %d plans oblique, %d of packs: %d wrong\n", tally.oblique, tally.packs,
-                tally.wrong);
-    return tally.wrong != 0 || tally.oblique == 0 || (can_pack && tally.packs == 0);
+    bool all_kinds = true;
+    for (const dm::engine::KindEntry& entry : dm::engine::kKinds) {
+        if (entry.kind == dm::engine::Kind::by_tree) continue;
+        std::printf(", %d trees by %s", tally.trees[entry.kind], entry.name);
+        all_kinds &=
+            tally.trees[entry.kind] > 0 || (entry.kind == dm::engine::Kind::pack && !can_pack);
+    }
+    std::printf(": %d wrong\n", tally.wrong);
+    return tally.wrong != 0 || !all_kinds;
 }

@@ -28,7 +28,7 @@ def expected(machine, X):
 def run(plan, machine, X, leaves=False, n_threads=1):
     shape = (len(X), machine.n_trees if leaves else machine.n_outputs)
     out = np.empty(shape, np.int32 if leaves else machine.output.dtype)
-    assert plan.array(X, out, leaves, n_threads, machine.columns.integers_as == np.float32)
+    assert plan.array(X, out, leaves, n_threads)
     return out
 
 
@@ -99,7 +99,7 @@ def test_packs_of_every_width_are_exact(n_features, sizes, dtype):
     X[:, 0] = machine.t[rng.integers(machine.n_tests, size=len(X))]
     for target in TARGETS:
         plan = native.compile_plan(machine, target=target, kernel="pack")
-        assert target != "v4_vbmi" or set(plan.describe()["kernels"]) == {"pack"}
+        assert target != "v4_vbmi" or set(plan.describe().kernels) == {"pack"}
     check(machine, X, kernels=["pack"])
     check(machine, X.astype(np.float32), kernels=["pack"])
 
@@ -144,7 +144,7 @@ def test_many_trees_of_many_thresholds_are_coded_in_sections():
     )
     machine = replace(machine, t=rng.standard_normal(machine.n_tests))
     plan = native.compile_plan(machine, target=TARGETS[-1])
-    assert plan.describe()["sections"] > 1
+    assert plan.describe().n_sections > 1
     check(machine, rng.standard_normal((200, 1)), [TARGETS[-1]], ["auto"])
 
 
@@ -405,7 +405,7 @@ def test_symmetric_trees_need_no_selects():
         output=dm.Output([0.0]),
     )
     for target in TARGETS:
-        assert native.compile_plan(machine, target=target).describe()["selects"] == 0
+        assert native.compile_plan(machine, target=target).describe().n_selects == 0
     check(machine, many(probe_rows(machine), 300))
 
 

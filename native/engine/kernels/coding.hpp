@@ -8,62 +8,6 @@ namespace {
 // The float32 of LightGBM's zero.
 constexpr float kZero = 1e-35f;
 
-template <typename Raw, typename Through, typename T>
-void load_as(const Feature& feature, int64_t row, int64_t n, T* x) {
-    const char* p = feature.data + row * feature.stride;
-    if (feature.stride == static_cast<int64_t>(sizeof(Raw))) {
-        for (int64_t i = 0; i < n; ++i) {
-            Raw value;
-            std::memcpy(&value, p + i * static_cast<int64_t>(sizeof(Raw)), sizeof value);
-            x[i] = static_cast<T>(static_cast<Through>(value));
-        }
-        return;
-    }
-    for (int64_t i = 0; i < n; ++i, p += feature.stride) {
-        Raw value;
-        std::memcpy(&value, p, sizeof value);
-        x[i] = static_cast<T>(static_cast<Through>(value));
-    }
-}
-
-template <typename Through, typename T>
-void load_integers(const Feature& feature, int64_t row, int64_t n, T* x) {
-    switch (feature.dtype) {
-        case Dtype::i8: return load_as<int8_t, Through>(feature, row, n, x);
-        case Dtype::i16: return load_as<int16_t, Through>(feature, row, n, x);
-        case Dtype::i32: return load_as<int32_t, Through>(feature, row, n, x);
-        case Dtype::i64: return load_as<int64_t, Through>(feature, row, n, x);
-        case Dtype::u16: return load_as<uint16_t, Through>(feature, row, n, x);
-        case Dtype::u32: return load_as<uint32_t, Through>(feature, row, n, x);
-        case Dtype::u64: return load_as<uint64_t, Through>(feature, row, n, x);
-        default: return load_as<uint8_t, Through>(feature, row, n, x);
-    }
-}
-
-template <typename T>
-void load_values(const Feature& feature, int64_t row, int64_t n, bool integers_single,
-                 double missing_value, T* x) {
-    if (feature.dtype == Dtype::f32)
-        load_as<float, float>(feature, row, n, x);
-    else if (feature.dtype == Dtype::f64)
-        load_as<double, double>(feature, row, n, x);
-    else if (integers_single)
-        load_integers<float>(feature, row, n, x);
-    else
-        load_integers<double>(feature, row, n, x);
-    if (missing_value == missing_value)
-        for (int64_t i = 0; i < n; ++i)
-            x[i] = static_cast<double>(x[i]) == missing_value ? static_cast<T>(NAN) : x[i];
-}
-
-void load(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
-          double missing_value, void* x) {
-    if (single)
-        load_values(feature, row, n, integers_single, missing_value, static_cast<float*>(x));
-    else
-        load_values(feature, row, n, integers_single, missing_value, static_cast<double*>(x));
-}
-
 // The keys of a column stand as an implicit tree: the children of key i are keys 2 i and 2 i + 1.
 // Down it, i = 2 i + (key < x); at the bottom, i less its leading bit is the rank. NaN has rank 0:
 // no comparison with it holds. The top of the tree stays in registers, where a permute looks a

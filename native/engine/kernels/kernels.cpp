@@ -18,8 +18,10 @@
 namespace dm::engine::DM_TARGET {
 
 #include "engine/kernels/accumulate.hpp"
+#include "engine/kernels/at_least.hpp"
 #include "engine/kernels/coding.hpp"
 #include "engine/kernels/deep.hpp"
+#include "engine/kernels/load.hpp"
 #include "engine/kernels/oblique.hpp"
 #include "engine/kernels/pack.hpp"
 #include "engine/kernels/select.hpp"
@@ -35,6 +37,26 @@ constexpr double kSelectCost = 1.0;
 constexpr double kSelectCost = 2.2;
 #endif
 
+// Packs need a permute of bytes.
+#if defined(DM_HAS_PACKS)
+constexpr auto kCodeBytes = code_bytes;
+constexpr auto kPacks = packs;
+template <typename T>
+constexpr auto kPackSum = pack_sum<T>;
+#else
+constexpr auto kCodeBytes = nullptr;
+constexpr auto kPacks = nullptr;
+template <typename T>
+constexpr auto kPackSum = nullptr;
+#endif
+
+template <typename T>
+constexpr TypedKernels<T> kTyped = {add<T>, add_trees<T>, kPackSum<T>, oblique<T>};
+
+template <typename Node>
+constexpr Walks<Node> kWalks = {deep<Node>, add_ends<Node, float>, add_ends<Node, double>,
+                                few<Node>};
+
 }  // namespace
 
 extern const Kernels kernels = {
@@ -45,26 +67,13 @@ extern const Kernels kernels = {
     code,
     tests,
     select,
-    {deep<WalkNode>, add_ends<WalkNode, float>, add_ends<WalkNode, double>, few<WalkNode>},
-    {deep<WideNode>, add_ends<WideNode, float>, add_ends<WideNode, double>, few<WideNode>},
+    kWalks<WalkNode>,
+    kWalks<WideNode>,
     code_row,
-#if defined(DM_HAS_PACKS)
-    code_bytes,
-    packs,
-    pack_sum<float>,
-    pack_sum<double>,
-#else
-    nullptr,
-    nullptr,
-    nullptr,
-    nullptr,
-#endif
-    add<float>,
-    add<double>,
-    add_trees<float>,
-    add_trees<double>,
-    oblique<float>,
-    oblique<double>,
+    kCodeBytes,
+    kPacks,
+    kTyped<float>,
+    kTyped<double>,
 };
 
 }  // namespace dm::engine::DM_TARGET

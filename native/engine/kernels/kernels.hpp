@@ -190,13 +190,32 @@ struct Walks {
                 uint32_t* rows, uint32_t* found);
 };
 
+// What is computed in floats, and again in doubles: T is the type of the sums, for oblique trees
+// that of z.
+template <typename T>
+struct TypedKernels {
+    // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
+    void (*add)(const void* labels, int label_bytes, int64_t n, const T* values, int64_t n_labels,
+                Aggregate aggregate, T* sum);
+    // The same sum of kAddTrees trees, one after the other for each row, by labels of a byte: each
+    // tree has kBlockRows of them. `values` and `n_labels` are by tree.
+    void (*add_trees)(const uint8_t* labels, int64_t n, const T* const* values,
+                      const int64_t* n_labels, T* sum);
+    // The sum of the values of all trees' exit leaves for one row by packs, from `sum` on, tree
+    // after tree; null where Kernels::packs is.
+    T (*pack_sum)(const RowPacks& packs, const T* values, T sum);
+    // Exit leaves of one oblique tree, counted over all trees, for n rows of z; see oblique.hpp.
+    void (*oblique)(const ObliqueTests& tests, int32_t root, const T* z, int64_t stride, int64_t n,
+                    void* buffer, uint32_t* leaves);
+};
+
 // Entry points of one target. n is at most kBlockRows where rows are a block. Kernels may read and
 // write up to the next multiple of 64 rows: buffers that hold a block have room for kBlockRows.
 struct Kernels {
     const char* name;
-    double
-        select_cost;  // of tests and selects, relative to AVX-512's; steps of a walk cost the same
-    int splits;       // which values of up to 64 leaves stand as planes of their bytes
+    // Of tests and selects, relative to AVX-512's; steps of a walk cost the same everywhere.
+    double select_cost;
+    int splits;  // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);
@@ -218,25 +237,8 @@ struct Kernels {
                        uint8_t* codes);
     // Exit leaves of all trees.
     void (*packs)(const RowPacks& packs, uint32_t* found);
-    // The sum of the values of all trees' exit leaves, from `sum` on, tree after tree.
-    float (*pack_sum32)(const RowPacks& packs, const float* values, float sum);
-    double (*pack_sum64)(const RowPacks& packs, const double* values, double sum);
-    // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
-    void (*add32)(const void* labels, int label_bytes, int64_t n, const float* values,
-                  int64_t n_labels, Aggregate aggregate, float* sum);
-    void (*add64)(const void* labels, int label_bytes, int64_t n, const double* values,
-                  int64_t n_labels, Aggregate aggregate, double* sum);
-    // The same sum of kAddTrees trees, one after the other for each row, by labels of a byte: each
-    // tree has kBlockRows of them. `values` and `n_labels` are by tree.
-    void (*add_trees32)(const uint8_t* labels, int64_t n, const float* const* values,
-                        const int64_t* n_labels, float* sum);
-    void (*add_trees64)(const uint8_t* labels, int64_t n, const double* const* values,
-                        const int64_t* n_labels, double* sum);
-    // Exit leaves of one oblique tree, counted over all trees, for n rows of z; see oblique.hpp.
-    void (*oblique32)(const ObliqueTests& tests, int32_t root, const float* z, int64_t stride,
-                      int64_t n, void* buffer, uint32_t* leaves);
-    void (*oblique64)(const ObliqueTests& tests, int32_t root, const double* z, int64_t stride,
-                      int64_t n, void* buffer, uint32_t* leaves);
+    TypedKernels<float> floats;
+    TypedKernels<double> doubles;
 };
 
 DM_ON_EVERY_TARGET(Kernels, kernels)

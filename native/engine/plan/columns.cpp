@@ -38,8 +38,8 @@ void add_planes(const Machine& m, const Tests& tests, const std::vector<double>&
     uint32_t least = 0, most = column.n;
     if (column.rule != Rule::nan_as_zero)
         for (const int64_t j : tests) {
-            const uint32_t code = rank_of(m.t[j], keys);
-            if (m.missing[j] < 0)
+            const uint32_t code = rank_of(m.tests.t[j], keys);
+            if (m.tests.missing[j] < 0)
                 most = std::min(most, code);
             else
                 least = std::max(least, code + 1);
@@ -58,24 +58,25 @@ void add_planes(const Machine& m, const Tests& tests, const std::vector<double>&
     if (has_low) add(column.low, column.low_number);
     if (has_high) add(column.high, column.high_number);
     for (const int64_t j : tests) {
-        const bool is_low = has_low && (m.missing[j] < 0 || !has_high);
+        const bool is_low = has_low && (m.tests.missing[j] < 0 || !has_high);
         coded[j] = {static_cast<uint16_t>(is_low ? column.low_number : column.high_number),
-                    static_cast<uint16_t>(rank_of(m.t[j], keys))};
+                    static_cast<uint16_t>(rank_of(m.tests.t[j], keys))};
     }
 }
 
 // The categories of a column, as a table by category where that is small.
 void add_members(const Machine& m, int64_t set, Column& column, Section& section) {
-    const int64_t from = m.set_start[set], to = m.set_start[set + 1];
+    const int64_t from = m.sets.start[set], to = m.sets.start[set + 1];
     column.set = from;
     column.set_size = static_cast<uint32_t>(to - from);
-    column.outside = m.outside[set];
-    if (to == from || m.members[to - 1] >= kMostMembersInTable) return;
+    column.outside = m.sets.outside[set];
+    if (to == from || m.sets.members[to - 1] >= kMostMembersInTable) return;
     const int64_t table = static_cast<int64_t>(section.tables.size());
     section.table_of.back() = table;
-    column.set_size = static_cast<uint32_t>(m.members[to - 1] + 1);
+    column.set_size = static_cast<uint32_t>(m.sets.members[to - 1] + 1);
     section.tables.resize(section.tables.size() + column.set_size, column.outside);
-    for (int64_t i = from; i < to; ++i) section.tables[table + m.members[i]] = m.answers[i];
+    for (int64_t i = from; i < to; ++i)
+        section.tables[table + m.sets.members[i]] = m.sets.answers[i];
 }
 
 // A column's thresholds as an implicit search tree of floats, and where columns are doubles a test
@@ -98,34 +99,37 @@ void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& k
         const int64_t rank = ((2 * (i - (int64_t{1} << level)) + 1) << (levels - level - 1)) - 1;
         if (rank < column.n) tree[i] = round_down(keys[rank]);
     }
-    if (m.single) return;
+    if (m.columns.single) return;
     column.sorted = static_cast<uint32_t>(section.sorted.size());
     section.sorted.resize(section.sorted.size() + column.n);
     for (const int64_t j : tests)
-        section.sorted[column.sorted + rank_of(m.t[j], keys)] = static_cast<uint32_t>(j);
+        section.sorted[column.sorted + rank_of(m.tests.t[j], keys)] = static_cast<uint32_t>(j);
 }
 
 }  // namespace
 
-std::vector<int64_t> section_starts(const Machine& m, bool& is_too_fine) {
+std::vector<int64_t> section_starts(const Plan& plan) {
+    const Machine& m = plan.machine;
+    // A node counts planes in 16 bits, at most two of them to a column.
+    if (m.tests.is_oblique() || 2 * plan.read_columns.size() > 65535) return {};
     std::vector<int64_t> starts{0};
-    std::vector<int64_t> counts(m.n_columns, 0), own(m.n_columns, 0);
-    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
-        const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+    std::vector<int64_t> counts(m.columns.n, 0), own(m.columns.n, 0);
+    for (int64_t tree = 0; tree < m.trees.n; ++tree) {
+        const int64_t begin = m.trees.test_start[tree], end = m.trees.test_start[tree + 1];
         bool fits = true;
         for (int64_t j = begin; j < end; ++j) {
-            const int32_t c = m.selection[j];
-            if (++own[c] > kMostThresholds) is_too_fine = true;
+            const int32_t c = m.tests.selection[j];
+            if (++own[c] > kMostThresholds) return {};
             if (++counts[c] > kMostThresholds) fits = false;
         }
         if (!fits && tree > starts.back()) {
             starts.push_back(tree);
             std::fill(counts.begin(), counts.end(), 0);
-            for (int64_t j = begin; j < end; ++j) ++counts[m.selection[j]];
+            for (int64_t j = begin; j < end; ++j) ++counts[m.tests.selection[j]];
         }
-        for (int64_t j = begin; j < end; ++j) own[m.selection[j]] = 0;
+        for (int64_t j = begin; j < end; ++j) own[m.tests.selection[j]] = 0;
     }
-    starts.push_back(m.n_trees);
+    starts.push_back(m.trees.n);
     return starts;
 }
 
@@ -134,27 +138,27 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
     Section section;
     section.first = first;
     section.last = last;
-    const int64_t begin = m.test_start[first], end = m.test_start[last];
+    const int64_t begin = m.trees.test_start[first], end = m.trees.test_start[last];
     // Tests by column.
-    std::vector<int64_t> start(m.n_columns + 1, 0);
-    for (int64_t j = begin; j < end; ++j) ++start[m.selection[j] + 1];
-    for (int64_t c = 0; c < m.n_columns; ++c) start[c + 1] += start[c];
+    std::vector<int64_t> start(m.columns.n + 1, 0);
+    for (int64_t j = begin; j < end; ++j) ++start[m.tests.selection[j] + 1];
+    for (int64_t c = 0; c < m.columns.n; ++c) start[c + 1] += start[c];
     std::vector<int64_t> order(end - begin);
     {
         std::vector<int64_t> at(start.begin(), start.end() - 1);
-        for (int64_t j = begin; j < end; ++j) order[at[m.selection[j]]++] = j;
+        for (int64_t j = begin; j < end; ++j) order[at[m.tests.selection[j]]++] = j;
     }
     std::vector<double> keys;
-    for (int64_t c = 0; c < m.n_columns; ++c) {
+    for (int64_t c = 0; c < m.columns.n; ++c) {
         const Tests tests{order.data() + start[c], order.data() + start[c + 1]};
         if (tests.first == tests.last) continue;
         keys.clear();
-        for (const int64_t j : tests) keys.push_back(m.t[j]);
+        for (const int64_t j : tests) keys.push_back(m.tests.t[j]);
         std::sort(keys.begin(), keys.end());
         keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
         Column column{};
-        column.feature = static_cast<uint32_t>(m.feature[c]);
-        column.rule = static_cast<Rule>(m.rule[c]);
+        column.feature = static_cast<uint32_t>(m.columns.feature[c]);
+        column.rule = m.columns.rule_of(c);
         column.n = static_cast<uint32_t>(keys.size());
         column.width = column.n > 255 ? 2 : 1;
         column.code0 = rank_of(0.0, keys);

@@ -16,9 +16,9 @@ struct Layout {
     bool is_ordered = true;  // leaves are numbered from left to right
 };
 
-Layout lay_out(const Machine& m, int64_t tree) {
+Layout lay_out(const Machine::Trees& trees, int64_t tree) {
     Layout out;
-    const int64_t begin = m.test_start[tree], end = m.test_start[tree + 1];
+    const int64_t begin = trees.test_start[tree], end = trees.test_start[tree + 1];
     if (begin == end) return out;
     int64_t next_leaf = begin + tree;
     struct Visit {
@@ -36,18 +36,19 @@ Layout lay_out(const Machine& m, int64_t tree) {
         }
         if (visit.left_is_done) {
             out.order.push_back(visit.node);
-            stack.push_back({m.children[2 * visit.node + 1], visit.depth + 1, false});
+            stack.push_back({trees.children[2 * visit.node + 1], visit.depth + 1, false});
             continue;
         }
         out.depth = std::max(out.depth, visit.depth);
         stack.push_back({visit.node, visit.depth, true});
-        stack.push_back({m.children[2 * visit.node], visit.depth + 1, false});
+        stack.push_back({trees.children[2 * visit.node], visit.depth + 1, false});
     }
     return out;
 }
 
 // Search trees of 16 keys to a node for the columns of a section, and the planes of their codes.
-bool code_columns(const Section& section, const std::vector<int32_t>& used_features, RowPlan& row) {
+bool code_columns(const Section& section, const std::vector<int32_t>& used_features,
+                  PackPlan& packs) {
     for (size_t c = 0; c < section.columns.size(); ++c) {
         const Column& column = section.columns[c];
         RowColumn own{};
@@ -55,15 +56,15 @@ bool code_columns(const Section& section, const std::vector<int32_t>& used_featu
         own.x = static_cast<uint32_t>(std::lower_bound(used_features.begin(), used_features.end(),
                                                        static_cast<int32_t>(column.feature)) -
                                       used_features.begin());
-        own.keys = static_cast<uint32_t>(row.keys.size());
+        own.keys = static_cast<uint32_t>(packs.keys.size());
         own.n_planes = static_cast<uint8_t>(
             std::min<int64_t>((column.n + kThresholdsInPlane - 1) / kThresholdsInPlane, 255));
         own.low = own.high = -1;
         for (int side = 0; side < 2; ++side) {
             if ((side ? column.high : column.low) < 0) continue;
-            (side ? own.high : own.low) = static_cast<int16_t>(row.n_planes);
-            row.n_planes += own.n_planes;
-            if (row.n_planes > kMostPackPlanes) return false;
+            (side ? own.high : own.low) = static_cast<int16_t>(packs.n_planes);
+            packs.n_planes += own.n_planes;
+            if (packs.n_planes > kMostPackPlanes) return false;
         }
         uint32_t sizes[kMostRowLevels] = {};
         if (column.rule != Rule::member) {
@@ -87,13 +88,59 @@ bool code_columns(const Section& section, const std::vector<int32_t>& used_featu
             for (size_t i = 0; i < levels.size(); ++i) {
                 const std::vector<float>& level = levels[levels.size() - 1 - i];
                 sizes[i] = static_cast<uint32_t>(level.size() / 16);
-                row.keys.insert(row.keys.end(), level.begin(), level.end());
+                packs.keys.insert(packs.keys.end(), level.begin(), level.end());
             }
         }
-        row.columns.push_back(own);
-        row.level_sizes.insert(row.level_sizes.end(), sizes, sizes + kMostRowLevels);
+        packs.columns.push_back(own);
+        packs.level_sizes.insert(packs.level_sizes.end(), sizes, sizes + kMostRowLevels);
     }
     return true;
+}
+
+// The first plane of the packs for each plane of the section.
+std::vector<int16_t> planes_of(const Section& section, const PackPlan& packs) {
+    std::vector<int16_t> plane_of(section.n_planes);
+    for (size_t c = 0; c < section.columns.size(); ++c) {
+        const Column& column = section.columns[c];
+        if (column.low >= 0) plane_of[column.low_number] = packs.columns[c].low;
+        if (column.high >= 0) plane_of[column.high_number] = packs.columns[c].high;
+    }
+    return plane_of;
+}
+
+// A pack whose tests all go left, to themselves.
+Pack empty_pack() {
+    Pack pack;
+    for (int i = 0; i < kPackTests; ++i) {
+        pack.plane[i] = 0;
+        pack.code[i] = 255;
+        pack.left[i] = pack.right[i] = static_cast<uint8_t>(i);
+    }
+    return pack;
+}
+
+// The tests of one tree into a pack, from test `first` of it on; its root.
+uint8_t add_tests(const Machine::Trees& trees, int64_t tree, const Layout& layout, int64_t first,
+                  const std::vector<Coded>& coded, const std::vector<int16_t>& plane_of,
+                  Pack& pack) {
+    const int64_t begin = trees.test_start[tree], n = static_cast<int64_t>(layout.order.size());
+    if (n == 0) return static_cast<uint8_t>(first);
+    std::vector<uint8_t> slot_of(n);
+    for (int64_t i = 0; i < n; ++i)
+        slot_of[layout.order[i] - begin] = static_cast<uint8_t>(first + i);
+    for (int64_t i = 0; i < n; ++i) {
+        const int32_t j = layout.order[i];
+        const int64_t at = first + i;
+        const int64_t part = coded[j].code / kThresholdsInPlane;
+        pack.plane[at] = static_cast<uint8_t>(plane_of[coded[j].plane] + part);
+        pack.code[at] = static_cast<uint8_t>(coded[j].code % kThresholdsInPlane);
+        auto slot = [&](int32_t child) {
+            return child < 0 ? static_cast<uint8_t>(at) : slot_of[child - begin];
+        };
+        pack.left[at] = slot(trees.children[2 * j]);
+        pack.right[at] = slot(trees.children[2 * j + 1]);
+    }
+    return slot_of[0];
 }
 
 }  // namespace
@@ -105,65 +152,38 @@ int64_t key_place(const Column& column, uint32_t k) {
     return (int64_t{1} << (column.levels - 1 - below)) + (number >> (below + 1));
 }
 
-RowPlan make_packs(const Machine& m, const Section& section, const std::vector<Coded>& coded,
-                   const std::vector<int32_t>& used_features) {
-    RowPlan row;
-    if (!code_columns(section, used_features, row)) return RowPlan();
-    std::vector<int16_t> plane_of(section.n_planes);  // the first for each plane of the section
-    for (size_t c = 0; c < section.columns.size(); ++c) {
-        const Column& column = section.columns[c];
-        if (column.low >= 0) plane_of[column.low_number] = row.columns[c].low;
-        if (column.high >= 0) plane_of[column.high_number] = row.columns[c].high;
-    }
-    std::vector<uint8_t> slot_of;
-    int64_t used = kPackTests, n_trees = 0, depth = 1;  // of the last pack
-    for (int64_t tree = 0; tree < m.n_trees; ++tree) {
-        const Layout layout = lay_out(m, tree);
-        const int64_t begin = m.test_start[tree];
-        const int64_t n = static_cast<int64_t>(layout.order.size());
-        const int64_t room = std::max<int64_t>(n, 1);  // a leaf alone has a test that goes left
-        if (room > kPackTests || !layout.is_ordered) return RowPlan();
+std::optional<PackPlan> make_packs(const Plan& plan, const std::vector<Coded>& coded) {
+    const Section& section = plan.sections[0];
+    const Machine::Trees& trees = plan.machine.trees;
+    PackPlan packs;
+    if (!code_columns(section, plan.used_features, packs)) return std::nullopt;
+    const std::vector<int16_t> plane_of = planes_of(section, packs);
+    int64_t used = kPackTests, n_trees = 0;  // of the last pack
+    int64_t depth = 1;
+    for (int64_t tree = 0; tree < trees.n; ++tree) {
+        const Layout layout = lay_out(trees, tree);
+        const int64_t room =  // a leaf alone has a test that goes left
+            std::max<int64_t>(static_cast<int64_t>(layout.order.size()), 1);
+        if (room > kPackTests || !layout.is_ordered) return std::nullopt;
         depth = std::max(depth, layout.depth);
         if (used + room > kPackTests || n_trees == kPackTrees) {
-            if (!row.trees.empty()) row.trees.back().ends_pack = true;
-            row.packs.emplace_back();
-            row.roots.resize(row.packs.size() * kPackTrees, 0);
-            Pack& pack = row.packs.back();
-            for (int i = 0; i < kPackTests; ++i) {
-                pack.plane[i] = 0;
-                pack.code[i] = 255;
-                pack.left[i] = pack.right[i] = static_cast<uint8_t>(i);
-            }
+            if (!packs.trees.empty()) packs.trees.back().ends_pack = true;
+            packs.packs.push_back(empty_pack());
+            packs.roots.resize(packs.packs.size() * kPackTrees, 0);
             used = n_trees = 0;
         }
-        Pack& pack = row.packs.back();
+        packs.roots[(packs.packs.size() - 1) * kPackTrees + n_trees++] =
+            add_tests(trees, tree, layout, used, coded, plane_of, packs.packs.back());
         PackTree own{};
         own.first = static_cast<uint8_t>(used);
-        own.values = static_cast<uint32_t>(begin + tree - used);
-        slot_of.assign(n, 0);
-        for (int64_t i = 0; i < n; ++i)
-            slot_of[layout.order[i] - begin] = static_cast<uint8_t>(used + i);
-        row.roots[(row.packs.size() - 1) * kPackTrees + n_trees++] = n ? slot_of[0] : own.first;
-        for (int64_t i = 0; i < n; ++i) {
-            const int32_t j = layout.order[i];
-            const int64_t at = used + i;
-            const int64_t part = coded[j].code / kThresholdsInPlane;
-            pack.plane[at] = static_cast<uint8_t>(plane_of[coded[j].plane] + part);
-            pack.code[at] = static_cast<uint8_t>(coded[j].code % kThresholdsInPlane);
-            auto slot = [&](int32_t child) {
-                return child < 0 ? static_cast<uint8_t>(at) : slot_of[child - begin];
-            };
-            pack.left[at] = slot(m.children[2 * j]);
-            pack.right[at] = slot(m.children[2 * j + 1]);
-        }
-        row.trees.push_back(own);
+        own.values = static_cast<uint32_t>(trees.first_leaf(tree) - used);
+        packs.trees.push_back(own);
         used += room;
     }
-    if (!row.trees.empty()) row.trees.back().ends_pack = true;
+    if (!packs.trees.empty()) packs.trees.back().ends_pack = true;
     // A path of d tests takes d - 1 steps.
-    while ((int64_t{1} << row.doublings) < depth - 1) ++row.doublings;
-    row.is_made = true;
-    return row;
+    while ((int64_t{1} << packs.doublings) < depth - 1) ++packs.doublings;
+    return packs;
 }
 
 }  // namespace dm::engine

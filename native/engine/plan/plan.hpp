@@ -7,54 +7,13 @@
 #include <vector>
 
 #include "engine/kernels/kernels.hpp"
+#include "engine/plan/kinds.hpp"
+#include "engine/plan/machine.hpp"
 
 namespace dm::engine {
 
 // Measured: from here on a padded block is cheaper than walking, or than packs.
 constexpr int64_t kFewRows = 24, kPackRows = 104;
-
-// The machine's arrays as they stand in Python; see decision_machines.machine.
-struct Machine {
-    int64_t n_features, n_columns, n_tests, n_trees, n_outputs;
-    bool single;           // columns are float32
-    bool integers_single;  // integers pass through float32
-    double missing_value;
-    double absent;
-    const int32_t* feature;  // (n_columns,)
-    const uint8_t* rule;     // (n_columns,)
-    const int64_t* set_start;
-    const int64_t* members;
-    const int8_t* answers;
-    const int8_t* outside;
-    bool negative_fractions, whole;
-    const int32_t* selection;   // (n_tests,)
-    const double* t;            // (n_tests,); outlives the plan
-    const int8_t* missing;      // (n_tests,); outlives the plan
-    const int32_t* children;    // (n_tests, 2); outlives the plan
-    const int64_t* test_start;  // (n_trees + 1,); outlives the plan
-    const int32_t* feeds;       // (n_trees,); outlives the plan
-    // Oblique tests instead of `selection`, or null; all of them outlive the plan.
-    const int64_t* weight_start;   // (n_tests + 1,)
-    const int32_t* weight_column;  // by ascending column
-    const void* weight;            // of the columns' type
-    bool narrow;
-    const void* V;    // (n_leaves, narrow ? 1 : n_outputs), in the sum's dtype; outlives the plan
-    bool sum_single;  // sums are float32
-    const double* base;
-    bool base_first;
-    double divisor, scale;
-    Aggregate aggregate;
-    // Linear leaves, or null.
-    const int64_t* linear_start;
-    const int32_t* linear_feature;
-    const double* intercept;
-    const double* coefficient;
-    const double* linear_constant;
-    bool linear_single;
-    bool wants_values = true;  // few rows read V itself
-};
-
-enum class Kind : uint8_t { select, deep };
 
 struct Tree {
     int64_t values;  // where its values start, n_labels for each output it has
@@ -75,7 +34,7 @@ struct Top {
     std::vector<uint32_t> nodes;  // by label
 };
 
-// A run of trees evaluated together over each block.
+// A run of trees of one kind, `select` or `deep`. By selects they are evaluated together.
 struct Group {
     Kind kind;
     int64_t first, last;  // trees
@@ -110,9 +69,16 @@ struct Coded {
     uint16_t plane, code;
 };
 
-// What one row needs; see kernels/pack.hpp.
-struct RowPlan {
-    bool is_made = false;
+// Nodes of trees that are walked over codes; empty where no tree is.
+struct WalkPlan {
+    std::vector<WalkNode> nodes;
+    std::vector<WideNode> wide_nodes;  // instead, where a tree has too many leaves
+    std::vector<Top> tops;             // (n_trees,) without tests where of no use
+    std::vector<int64_t> start;        // (n_trees + 1,)
+};
+
+// What one row needs where it goes through packs; see kernels/pack.hpp.
+struct PackPlan {
     std::vector<RowColumn> columns;
     std::vector<uint32_t> level_sizes;
     std::vector<float> keys;
@@ -125,58 +91,43 @@ struct RowPlan {
 
 // What oblique tests need beyond the machine's arrays; see kernels/oblique.hpp.
 struct ObliquePlan {
-    bool is_made = false;
     std::vector<int32_t> columns;  // that some test weighs, ascending
     std::vector<int32_t> column;   // by term: its place among them; empty where all tests have all
 };
 
+// What a plan is to be made of.
+struct Wanted {
+    Kind kind = Kind::by_tree;
+    bool values = true;  // leaf values by label; few rows read V itself
+};
+
 struct Plan {
-    // What is left of the machine.
-    int64_t n_features = 0, n_columns = 0, n_trees = 0, n_outputs = 0, n_tests = 0;
-    bool single = false, integers_single = false, narrow = true, sum_single = false;
-    bool base_first = true, negative_fractions = false, whole = false;
-    double missing_value = 0, absent = 0, divisor = 1, scale = 1;
-    Aggregate aggregate = Aggregate::sum;
-    std::vector<double> base;
-    std::vector<int32_t> feature;
-    std::vector<uint8_t> rule;
-    std::vector<int64_t> set_start, set_of, members;
-    std::vector<int8_t> answers, outside;
-    // The trees.
+    Machine machine;
     const Kernels* kernels = nullptr;
-    // The machine's own: values, thresholds, where the tests of a tree start, what it feeds.
-    const void* V = nullptr;
-    const double* t = nullptr;
-    const int64_t* test_start = nullptr;  // (n_trees + 1,)
-    const int32_t* feeds = nullptr;       // (n_trees,)
-    const int8_t* missing = nullptr;
-    const int32_t* children = nullptr;
-    const int64_t* weight_start = nullptr;
-    const void* weight = nullptr;
-    ObliquePlan oblique;
-    std::vector<Tree> trees;
-    std::vector<Section> sections;
-    std::vector<WalkNode> nodes;
-    std::vector<WideNode> wide_nodes;  // instead, where a tree has too many leaves
-    std::vector<Top> tops;  // (n_trees,) where there are nodes; without tests where of no use
-    std::vector<int64_t> node_start;  // (n_trees + 1,)
-    std::vector<float> values32;
-    std::vector<double> values64;
-    std::vector<int32_t> used_features;  // ascending
-    RowPlan row;                         // instead of nodes, for few rows
-    bool raw_only = false;               // a column has too many thresholds to be coded
-    // Nodes over z itself, where raw_only.
-    std::vector<RawNode> raw;
-    std::vector<int32_t> raw_columns;  // columns that some test reads, ascending
-    // Linear leaves.
-    std::vector<int64_t> linear_start;
-    std::vector<int32_t> linear_feature;
-    std::vector<double> intercept, coefficient, linear_constant;
-    bool linear_single = false;
-    // Leaves of a tree come after the leaves of those before it, one more to a tree than tests.
-    int64_t first_leaf(int64_t tree) const { return test_start[tree] + tree; }
-    bool has_nodes() const {
-        return raw_only || row.is_made || oblique.is_made || !node_start.empty() || n_trees == 0;
+    Wanted wanted;
+    Kind kind = Kind::by_tree;           // of all trees, or by_tree: each is `select` or `deep`
+    std::vector<int32_t> read_columns;   // that some test reads, ascending
+    std::vector<int32_t> used_features;  // that these columns or linear leaves read, ascending
+    std::vector<int64_t> set_of;         // (n_columns,) a column's set, or -1
+    std::vector<Tree> trees;             // (n_trees,)
+    std::vector<float> values32;         // by tree, output and label, where sums are float32
+    std::vector<double> values64;        // and where they are float64
+    std::vector<Section> sections;       // where columns are coded
+    WalkPlan walks;                      // of `deep` trees
+    PackPlan packs;                      // where all trees are `pack`
+    std::vector<RawNode> raw_nodes;      // where all trees are `raw`
+    ObliquePlan oblique;                 // where all trees are `oblique`
+
+    // Whether few rows can go through it one at a time.
+    bool can_walk() const {
+        return kind != Kind::by_tree || !walks.start.empty() || machine.trees.n == 0;
+    }
+    template <typename Sum>
+    const Sum* values() const {
+        if constexpr (sizeof(Sum) == 4)
+            return values32.data();
+        else
+            return values64.data();
     }
     int64_t n_bytes() const;
 };
@@ -184,8 +135,6 @@ struct Plan {
 // z of one column from its feature's x.
 double z_of(const Plan& plan, int64_t column, double x);
 
-ObliquePlan make_oblique(const Machine& machine);
-
-Plan compile(const Machine& machine, const Kernels* kernels, int force);
+Plan compile(const Machine& machine, const Kernels* kernels, const Wanted& wanted = {});
 
 }  // namespace dm::engine

@@ -9,6 +9,54 @@ namespace {
 
 constexpr int64_t kMostTestsInGroup = 12288;  // their bitmaps should stay in the second-level cache
 
+// For every bit of a subtree's label, the slot that holds it: 0 and 1 are constants.
+using Slots = std::vector<uint16_t>;
+
+Slots constants(uint32_t label, int n_bits) {
+    Slots bits(static_cast<size_t>(n_bits));
+    for (int bit = 0; bit < n_bits; ++bit) bits[bit] = label >> bit & 1;
+    return bits;
+}
+
+// Writes the selects of one tree; results take slots from `first_slot` on, and give them back.
+struct SelectWriter {
+    const int64_t first_slot;
+    int64_t n_slots;
+    std::vector<Select> selects;
+    std::vector<uint16_t> free;
+
+    explicit SelectWriter(int64_t first) : first_slot(first), n_slots(first) {}
+
+    bool is_result(uint16_t slot) const { return slot >= first_slot; }
+
+    uint16_t take() {
+        if (free.empty()) return static_cast<uint16_t>(n_slots++);
+        const uint16_t slot = free.back();
+        free.pop_back();
+        return slot;
+    }
+
+    // The label below a test from the labels on its left and on its right.
+    Slots merge(uint16_t test, const Slots& left, const Slots& right) {
+        Slots found(left.size()), freed;
+        for (size_t bit = 0; bit < left.size(); ++bit) {
+            const uint16_t x = left[bit], y = right[bit];
+            if (x == y) {
+                found[bit] = x;
+            } else if (x == 0 && y == 1) {
+                found[bit] = test;
+            } else {
+                if (is_result(x) && is_result(y)) freed.push_back(y);
+                const uint16_t to = is_result(x) ? x : is_result(y) ? y : take();
+                selects.push_back({test, x, y, static_cast<uint8_t>(to - first_slot)});
+                found[bit] = to;
+            }
+        }
+        free.insert(free.end(), freed.begin(), freed.end());
+        return found;
+    }
+};
+
 }  // namespace
 
 int bits_for(int64_t n) {
@@ -36,16 +84,14 @@ uint16_t DistinctTests::slot(const Coded& test) const {
         kFirstTest + (std::lower_bound(keys.begin(), keys.end(), key_of(test)) - keys.begin()));
 }
 
-Selects make_selects(const Machine& m, int64_t tree, bool gray, const std::vector<int32_t>& size,
-                     const std::vector<uint16_t>& slot_of, int64_t first_slot) {
-    Selects out;
-    const int64_t begin = m.test_start[tree], leaf0 = begin + tree;
-    const int64_t n_tests = m.test_start[tree + 1] - begin;
+Selects make_selects(const Machine::Trees& trees, int64_t tree, bool gray,
+                     const std::vector<int32_t>& size, const std::vector<uint16_t>& slot_of,
+                     int64_t first_slot) {
+    const int64_t begin = trees.test_start[tree], leaf0 = trees.first_leaf(tree);
+    const int64_t n_tests = trees.tests_of(tree);
     const int n_bits = bits_for(n_tests + 1);
-    std::vector<uint16_t> free;
-    int64_t next_slot = first_slot;
-    auto is_own = [&](uint16_t slot) { return slot >= first_slot; };
-    std::vector<std::vector<uint16_t>> done;  // results of finished subtrees
+    SelectWriter writer(first_slot);
+    std::vector<Slots> done;  // results of finished subtrees
     struct Visit {
         int32_t node;
         int8_t state;  // 0: first; 1: children done, left below right; 2: right below left
@@ -56,16 +102,15 @@ Selects make_selects(const Machine& m, int64_t tree, bool gray, const std::vecto
         const Visit visit = stack.back();
         stack.pop_back();
         if (visit.node < 0) {
-            const uint32_t label = label_of(static_cast<uint32_t>(~visit.node - leaf0), gray);
-            std::vector<uint16_t> bits(n_bits);
-            for (int bit = 0; bit < n_bits; ++bit) bits[bit] = label >> bit & 1;
-            done.push_back(std::move(bits));
+            done.push_back(
+                constants(label_of(static_cast<uint32_t>(~visit.node - leaf0), gray), n_bits));
             continue;
         }
-        const int32_t left = m.children[2 * visit.node], right = m.children[2 * visit.node + 1];
         if (visit.state == 0) {
             // The larger subtree first: at most log2(leaves) results wait meanwhile, and their
             // slots fit in a byte.
+            const int32_t left = trees.children[2 * visit.node];
+            const int32_t right = trees.children[2 * visit.node + 1];
             auto size_of = [&](int32_t child) { return child < 0 ? 1 : size[child]; };
             const bool left_first = size_of(left) >= size_of(right);
             stack.push_back({visit.node, static_cast<int8_t>(left_first ? 1 : 2)});
@@ -73,54 +118,27 @@ Selects make_selects(const Machine& m, int64_t tree, bool gray, const std::vecto
             stack.push_back({left_first ? left : right, 0});
             continue;
         }
-        std::vector<uint16_t> above = std::move(done.back());
+        const Slots above = std::move(done.back());
         done.pop_back();
-        std::vector<uint16_t>& below = done.back();
-        std::vector<uint16_t>& a = visit.state == 1 ? below : above;  // left
-        std::vector<uint16_t>& b = visit.state == 1 ? above : below;
+        Slots& below = done.back();
         const uint16_t test = slot_of[visit.node - begin];
-        std::vector<uint16_t> freed;
-        for (int bit = 0; bit < n_bits; ++bit) {
-            const uint16_t x = a[bit], y = b[bit];
-            uint16_t found;
-            if (x == y) {
-                found = x;
-            } else if (x == 0 && y == 1) {
-                found = test;
-            } else {
-                if (is_own(x)) {
-                    found = x;
-                    if (is_own(y)) freed.push_back(y);
-                } else if (is_own(y)) {
-                    found = y;
-                } else if (!free.empty()) {
-                    found = free.back();
-                    free.pop_back();
-                } else {
-                    found = static_cast<uint16_t>(next_slot++);
-                }
-                out.selects.push_back({test, x, y, static_cast<uint8_t>(found - first_slot)});
-            }
-            below[bit] = found;
-        }
-        free.insert(free.end(), freed.begin(), freed.end());
+        below =
+            visit.state == 1 ? writer.merge(test, below, above) : writer.merge(test, above, below);
     }
-    out.bits = std::move(done.back());
-    out.n_slots = next_slot;
-    return out;
+    return {std::move(writer.selects), std::move(done.back()), writer.n_slots};
 }
 
-Group make_select_group(const Machine& m, int64_t first, int64_t end,
+Group make_select_group(const Machine::Trees& trees, int64_t first, int64_t end,
                         const std::vector<int32_t>& size, const std::vector<Coded>& coded,
-                        std::vector<Tree>& trees) {
+                        std::vector<Tree>& labelled) {
     Group group;
     group.kind = Kind::select;
     group.first = first;
     DistinctTests distinct;
     int64_t last = first;
-    for (; last < end && trees[last].kind == Kind::select; ++last) {
+    for (; last < end && labelled[last].kind == Kind::select; ++last) {
         std::vector<uint32_t> keys, both;
-        for (int64_t j = m.test_start[last]; j < m.test_start[last + 1]; ++j)
+        for (int64_t j = trees.test_start[last]; j < trees.test_start[last + 1]; ++j)
             keys.push_back(key_of(coded[j]));
         const DistinctTests own = DistinctTests::of(std::move(keys));
         both.reserve(distinct.keys.size() + own.keys.size());
@@ -135,13 +153,13 @@ Group make_select_group(const Machine& m, int64_t first, int64_t end,
     std::vector<uint16_t> slot_of;
     for (int64_t tree = first; tree < last; ++tree) {
         slot_of.clear();
-        for (int64_t j = m.test_start[tree]; j < m.test_start[tree + 1]; ++j)
+        for (int64_t j = trees.test_start[tree]; j < trees.test_start[tree + 1]; ++j)
             slot_of.push_back(distinct.slot(coded[j]));
-        Selects found = make_selects(m, tree, false, size, slot_of, distinct.end());
-        Tree& own = trees[tree];
+        Selects found = make_selects(trees, tree, false, size, slot_of, distinct.end());
+        Tree& own = labelled[tree];
         // With no selects at all the tree is symmetric: its tests are the label.
         if (!found.selects.empty()) {
-            Selects other = make_selects(m, tree, true, size, slot_of, distinct.end());
+            Selects other = make_selects(trees, tree, true, size, slot_of, distinct.end());
             own.gray = other.selects.size() < found.selects.size();
             if (own.gray) found = std::move(other);
         }

@@ -36,14 +36,14 @@ struct Selects {
 
 // `size` holds the leaves below each test, `slot_of` the slots of this tree's tests; results take
 // slots from `first_slot` on.
-Selects make_selects(const Machine& machine, int64_t tree, bool gray,
+Selects make_selects(const Machine::Trees& trees, int64_t tree, bool gray,
                      const std::vector<int32_t>& size, const std::vector<uint16_t>& slot_of,
                      int64_t first_slot);
 
 // The trees from `first` on that are done by selects, before `end`, and as many as one group
-// should hold; into `trees` how their leaves are labelled.
-Group make_select_group(const Machine& machine, int64_t first, int64_t end,
+// should hold; into `labelled` how their leaves are labelled.
+Group make_select_group(const Machine::Trees& trees, int64_t first, int64_t end,
                         const std::vector<int32_t>& size, const std::vector<Coded>& coded,
-                        std::vector<Tree>& trees);
+                        std::vector<Tree>& labelled);
 
 }  // namespace dm::engine

@@ -8,15 +8,16 @@ namespace dm::engine {
 namespace {
 
 template <typename Sum>
-void add(const Machine& m, bool can_split, Plan& plan, std::vector<Sum>& values) {
-    const int64_t k = m.narrow ? 1 : m.n_outputs;
-    const Sum* V = static_cast<const Sum*>(m.V);
-    const bool has_tables = !m.linear_start && m.wants_values;
+void add(bool can_split, Plan& plan, std::vector<Sum>& values) {
+    const Machine& m = plan.machine;
+    const int64_t k = m.output.width();
+    const Sum* V = static_cast<const Sum*>(m.output.V);
+    const bool has_tables = !m.linear && plan.wanted.values;
     std::vector<Sum> by_label;
     int64_t most = 0;
-    for (int64_t i = 0; i < m.n_trees; ++i) {
+    for (int64_t i = 0; i < m.trees.n; ++i) {
         Tree& tree = plan.trees[i];
-        const int64_t n = m.test_start[i + 1] - m.test_start[i] + 1;
+        const int64_t n = m.trees.tests_of(i) + 1;
         const bool select = tree.kind == Kind::select;
         const int64_t room = select ? int64_t{1} << bits_for(n) : n;
         tree.values = static_cast<int64_t>(values.size());
@@ -27,7 +28,7 @@ void add(const Machine& m, bool can_split, Plan& plan, std::vector<Sum>& values)
             by_label.assign(static_cast<size_t>(room), Sum(0));
             for (int64_t leaf = 0; leaf < n; ++leaf)
                 by_label[label_of(static_cast<uint32_t>(leaf), tree.gray)] =
-                    V[(plan.first_leaf(i) + leaf) * k + output];
+                    V[(m.trees.first_leaf(i) + leaf) * k + output];
             const size_t at = values.size();
             values.insert(values.end(), by_label.begin(), by_label.end());
             if (!tree.split) continue;
@@ -46,13 +47,15 @@ void add(const Machine& m, bool can_split, Plan& plan, std::vector<Sum>& values)
 
 }  // namespace
 
-void add_values(const Machine& m, Plan& plan) {
-    const bool can_split = (plan.kernels->splits & (m.sum_single ? kSplitsFloat : kSplitsDouble)) &&
-                           m.aggregate == Aggregate::sum;
-    if (m.sum_single)
-        add<float>(m, can_split, plan, plan.values32);
+void add_values(Plan& plan) {
+    const Machine::Output& output = plan.machine.output;
+    const bool can_split =
+        (plan.kernels->splits & (output.single ? kSplitsFloat : kSplitsDouble)) &&
+        output.aggregate == Aggregate::sum;
+    if (output.single)
+        add<float>(can_split, plan, plan.values32);
     else
-        add<double>(m, can_split, plan, plan.values64);
+        add<double>(can_split, plan, plan.values64);
 }
 
 }  // namespace dm::engine

@@ -7,6 +7,6 @@ namespace dm::engine {
 
 // The values of all trees, whose kinds and labels are known, into the plan; a tree's values stand
 // for each output in turn.
-void add_values(const Machine& machine, Plan& plan);
+void add_values(Plan& plan);
 
 }  // namespace dm::engine

@@ -133,7 +133,7 @@ def layout(
     ([[-1, -2]], [2, 1])
     """
     node_start = np.ascontiguousarray(node_start, np.int64)
-    *arrays, fault, tree, node = _native.layout(
+    tests, leaves, children, test_start, fault, tree, node = _native.layout(
         np.ascontiguousarray(left, np.int64), np.ascontiguousarray(right, np.int64), node_start
     )
     if fault:
@@ -142,7 +142,6 @@ def layout(
             f"node {node} of tree {tree} is no part of a binary tree: {_FAULTS[fault]}",
             "check that the model file is whole and unedited",
         )
-    tests, leaves, children, test_start = arrays
-    for array in arrays:
+    for array in (tests, leaves, children, test_start):
         array.flags.writeable = False
     return Layout(tests, leaves, children.reshape(-1, 2), test_start)

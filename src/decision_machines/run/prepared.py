@@ -43,19 +43,18 @@ class Prepared:
     pickles. Threads that come first at the same time each compile; one of the equal plans is kept.
     """
 
-    __slots__ = ("_compiled", "_integers_single", "_row")
+    __slots__ = ("_compiled", "_row")
 
     def __init__(self) -> None:
         self._compiled: Compiled | None = None
-        self._row: Callable[[Any, bool], np.ndarray | None] = no_row
-        self._integers_single = False
+        self._row: Callable[[Any], np.ndarray | None] = no_row
 
     def compiled(self, machine: DecisionMachine) -> Compiled:
         """The machine compiled for the native engine, which must be able to run it."""
         found = self._compiled
         if found is None:
             found = Compiled(machine)
-            self._integers_single, self._row = found.integers_single, found.row
+            self._row = found.row
             self._compiled = found
         return found
 
@@ -66,7 +65,7 @@ class Prepared:
         if n_threads is not None:
             _check_threads(n_threads)
         if engine == "auto" or engine == "native":
-            found = self._row(X, self._integers_single)
+            found = self._row(X)
             if found is not None:
                 return found
         return self._run(machine, X, n_threads, engine, leaves=False)

@@ -30,7 +30,7 @@ class Compiled:
     as soon as nothing else holds the machine.
     """
 
-    __slots__ = ("columns", "dtype", "integers_single", "n_outputs", "n_trees", "plan", "width")
+    __slots__ = ("columns", "dtype", "n_outputs", "n_trees", "plan", "width")
 
     def __init__(self, machine: DecisionMachine) -> None:
         columns = machine.columns
@@ -41,10 +41,9 @@ class Compiled:
         self.n_outputs = machine.n_outputs
         self.n_trees = machine.n_trees
         self.dtype = machine.output.dtype
-        self.integers_single = columns.integers_as == np.float32
 
     @property
-    def row(self) -> Callable[[Any, bool], np.ndarray | None]:
+    def row(self) -> Callable[[Any], np.ndarray | None]:
         """What gives the margins of one row of an array, and None for any other X."""
         return no_row if self.width < 0 else self.plan.row
 
@@ -69,7 +68,7 @@ class Compiled:
         elif type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self.width:
             out = self._empty(len(X), leaves)
             threads = _threads(len(out), n_threads)
-            if plan.array(X, out, leaves, threads, self.integers_single):
+            if plan.array(X, out, leaves, threads):
                 return out
         return self._in_blocks(X, n_threads, leaves)
 
@@ -80,7 +79,7 @@ class Compiled:
             stop = min(start + ROWS_AT_ONCE, rows.n_rows)
             block = np.ascontiguousarray(rows.block(start, stop), self.columns.dtype)
             threads = _threads(stop - start, n_threads)
-            is_read = self.plan.array(block, out[start:stop], leaves, threads, self.integers_single)
+            is_read = self.plan.array(block, out[start:stop], leaves, threads)
             assert is_read, "the engine reads every contiguous array of floats"
         return out
 
@@ -89,7 +88,7 @@ class Compiled:
         return np.empty((n_rows, width), np.int32 if leaves else self.dtype)
 
 
-def no_row(X: Any, integers_single: bool) -> None:
+def no_row(X: Any) -> None:
     """The margins of one row where no array can be handed to a plan as it is."""
     return None
 

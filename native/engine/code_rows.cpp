@@ -1,0 +1,112 @@
+// The features of a tile, read where they lie, and their columns' codes.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/engine.hpp"
+
+namespace dm::engine {
+namespace {
+
+// Codes of m rows from a plane of one column to where walks read them: a row's codes together.
+template <typename Code>
+void turn(const void* plane, int64_t m, int64_t n_planes, uint16_t* out) {
+    const Code* codes = static_cast<const Code*>(plane);
+    for (int64_t i = 0; i < m; ++i) out[i * n_planes] = codes[i];
+}
+
+}  // namespace
+
+// Sparse rows are spread out first.
+template <typename Sum>
+void Engine::spread_out(Tile<Sum>& tile) const {
+    const bool single = plan.machine.columns.single;
+    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
+    const int64_t item = single ? 4 : 8;
+    tile.own.raw.reserve(n_used * tile.room * 8);
+    char* raw = tile.own.raw.template as<char>();
+    spread_sparse(tile.source, tile.row, tile.n, tile.room, raw);
+    tile.spread_out.resize(plan.machine.columns.n_features);
+    for (int64_t i = 0; i < n_used; ++i)
+        tile.spread_out[plan.used_features[i]] = {raw + (i * tile.room - tile.row) * item, item,
+                                                  single ? Dtype::f32 : Dtype::f64};
+    tile.missing_value = NAN;  // missing values are NaN by now
+}
+
+// Used features as doubles, for leaves that are linear functions.
+template <typename Sum>
+void Engine::load_linear(const Tile<Sum>& tile) const {
+    const bool single = plan.machine.columns.single;
+    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
+    tile.own.z.reserve(n_used * tile.room * 8);
+    std::vector<float> floats(static_cast<size_t>(single ? tile.n : 0));
+    for (int64_t i = 0; i < n_used; ++i) {
+        double* x = tile.own.z.template as<double>() + i * tile.room;
+        plan.kernels->load(tile.feature(plan.used_features[i]), tile.row, tile.n,
+                           tile.source.integers_single, single, tile.missing_value,
+                           single ? static_cast<void*>(floats.data()) : x);
+        std::copy(floats.begin(), floats.end(), x);
+    }
+}
+
+// Selects read planes of the whole tile, walks read the codes of a row together.
+template <typename Sum>
+void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
+    const Kernels& kernels = *plan.kernels;
+    const int64_t plane_rows = section.has_select ? tile.room : kCodeRows;
+    tile.own.codes.reserve(section.row_bytes * plane_rows);
+    if (section.has_deep) tile.own.row_codes.reserve(2 * section.n_planes * tile.room);
+    uint8_t* codes = tile.own.codes.as();
+    const Coding coding = coding_of(section);
+    alignas(64) double x[kCodeRows];
+    for (int64_t start = 0; start < tile.n; start += kCodeRows) {
+        const int64_t m = std::min(kCodeRows, tile.n - start);
+        const int64_t place = section.has_select ? start : 0;
+        uint16_t* row_codes = tile.own.row_codes.template as<uint16_t>() + start * section.n_planes;
+        int64_t loaded = -1;
+        bool single = false;
+        for (int64_t c = 0; c < coding.n_columns; ++c) {
+            const Column& column = section.columns[c];
+            if (loaded != column.feature) {
+                loaded = column.feature;
+                const Feature feature = tile.feature(loaded);
+                single = plan.machine.columns.single || feature.dtype == Dtype::f32;
+                kernels.load(feature, tile.row + start, m, tile.source.integers_single, single,
+                             tile.missing_value, x);
+            }
+            auto at = [&](int64_t plane) -> void* {
+                return plane < 0 ? nullptr : codes + plane * plane_rows + place * column.width;
+            };
+            void* low = at(column.low);
+            void* high = at(column.high);
+            kernels.code(coding, c, x, single, m, low, high);
+            if (!section.has_deep) continue;
+            const auto turn_codes = column.width == 1 ? turn<uint8_t> : turn<uint16_t>;
+            if (low) turn_codes(low, m, section.n_planes, row_codes + column.low_number);
+            if (high) turn_codes(high, m, section.n_planes, row_codes + column.high_number);
+        }
+    }
+}
+
+Coding Engine::coding_of(const Section& section) const {
+    const Machine::Sets& sets = plan.machine.sets;
+    return {section.columns.data(),
+            static_cast<int64_t>(section.columns.size()),
+            section.keys32.data(),
+            plan.machine.tests.t,
+            section.sorted.data(),
+            sets.members,
+            sets.answers,
+            section.tables.data(),
+            section.table_of.data(),
+            sets.negative_fractions,
+            sets.whole};
+}
+
+template void Engine::spread_out(Tile<float>&) const;
+template void Engine::spread_out(Tile<double>&) const;
+template void Engine::load_linear(const Tile<float>&) const;
+template void Engine::load_linear(const Tile<double>&) const;
+template void Engine::code_section(const Tile<float>&, const Section&) const;
+template void Engine::code_section(const Tile<double>&, const Section&) const;
+
+}  // namespace dm::engine

@@ -1,0 +1,42 @@
+// The ways to evaluate trees, by name, and which machines each of them can do.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engine/plan/machine.hpp"
+
+namespace dm::engine {
+
+enum class Kind : uint8_t { by_tree, select, deep, pack, raw, oblique };
+
+// A machine before it is compiled, and what it is to run on.
+struct Candidate {
+    const Machine& machine;
+    const Kernels& kernels;
+    int64_t n_codings;  // how many codings of the columns its trees need; 0 where none will do
+};
+
+struct KindEntry {
+    Kind kind;
+    const char* name;  // in Python
+    const char* about;
+    bool (*is_compatible)(const Candidate& candidate);
+    Kind otherwise;  // where it is not
+};
+
+// In the order of Kind.
+extern const std::array<KindEntry, 6> kKinds;
+
+inline const KindEntry& entry_of(Kind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
+// The kind that is wanted, or else the first of its substitutes that can do the machine.
+Kind compatible_kind(Kind wanted, const Candidate& candidate);
+
+// For each tree `select` or `deep`: the one that is wanted, or the one that costs less. A tree of
+// too many leaves is always deep. `size` holds the leaves below each test.
+std::vector<Kind> kinds_by_tree(Kind wanted, const Machine::Trees& trees, const Kernels& kernels,
+                                const std::vector<int32_t>& size);
+
+}  // namespace dm::engine

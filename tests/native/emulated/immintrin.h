@@ -1,0 +1,46 @@
+// AVX-512 in plain C++, for processors that have none: SIMDe's functions by their Intel names, and
+// the few that it has not.
+#pragma once
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#define SIMDE_NO_NATIVE
+#include <simde/x86/avx512.h>
+#include <simde/x86/fma.h>
+
+#include <cstdint>
+#include <cstring>
+
+typedef uint8_t __mmask8;
+typedef uint16_t __mmask16;
+typedef uint64_t __mmask64;
+
+// A macro of SIMDe's takes a call with commas in an argument for more arguments.
+#undef _mm512_mask_blend_ps
+inline simde__m512 _mm512_mask_blend_ps(__mmask16 mask, simde__m512 a, simde__m512 b) {
+    return simde_mm512_mask_blend_ps(mask, a, b);
+}
+
+inline simde__m512 _mm512_i32gather_ps(simde__m512i index, const void* base, int scale) {
+    int32_t at[16];
+    float found[16];
+    simde_mm512_storeu_si512(at, index);
+    for (int i = 0; i < 16; ++i)
+        std::memcpy(found + i, static_cast<const char*>(base) + int64_t{at[i]} * scale, 4);
+    return simde_mm512_loadu_ps(found);
+}
+
+inline simde__m512i _mm512_cvtepu8_epi32(simde__m128i bytes) {
+    uint8_t from[16];
+    int32_t to[16];
+    simde_mm_storeu_si128(reinterpret_cast<simde__m128i*>(from), bytes);
+    for (int i = 0; i < 16; ++i) to[i] = from[i];
+    return simde_mm512_loadu_si512(to);
+}
+
+inline simde__m512i _mm512_cvtepu8_epi64(simde__m128i bytes) {
+    uint8_t from[16];
+    int64_t to[8];
+    simde_mm_storeu_si128(reinterpret_cast<simde__m128i*>(from), bytes);
+    for (int i = 0; i < 8; ++i) to[i] = from[i];
+    return simde_mm512_loadu_si512(to);
+}
