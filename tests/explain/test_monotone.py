@@ -114,3 +114,18 @@ def test_categories_have_no_order():
     machine = colour_test()
     with pytest.raises(dm.InputError, match="categories have no order"):
         machine.is_monotone(0)
+
+
+def test_a_verdict_names_the_feature_and_the_class():
+    from sklearn.datasets import load_iris
+    from sklearn.tree import DecisionTreeClassifier
+
+    data = load_iris(as_frame=True)
+    words = data.target_names[data.target]
+    machine = dm.convert(DecisionTreeClassifier(max_depth=2, random_state=0).fit(data.data, words))
+    found = machine.is_monotone("petal width (cm)", "decreasing", output="setosa")
+    assert found.output == 0
+    assert repr(found).startswith("Monotonicity(")
+    assert "decreasing in petal width (cm), margin of setosa" in repr(found)
+    with pytest.raises(dm.InputError, match="or a label: 'setosa'"):
+        machine.is_monotone("petal width (cm)", output="rose")

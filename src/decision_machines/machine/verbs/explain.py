@@ -101,9 +101,9 @@ class ExplainVerbs:
         *,
         metric: str = "linf",
         fixed: Iterable[Feature] = (),
-        ranges: Mapping[Feature, tuple[float, float]] | None = None,
+        ranges: Mapping[Feature, Any] | None = None,
         integers: Iterable[Feature] = (),
-        scale: float | Iterable[float] | Mapping[Feature, float] | None = None,
+        scale: float | Iterable[Any] | Mapping[Feature, Any] | None = None,
         missing_distance: float = np.inf,
         budget: int = 4000,
     ) -> Counterfactual:
@@ -115,7 +115,8 @@ class ExplainVerbs:
         Parameters
         ----------
         x
-            One input: a vector, or one row of what `predict` takes.
+            One input: a vector, names → values, a row of a table (`df.iloc[i]`), or one row of
+            what `predict` takes.
         target
             None for any other prediction, a label, or (low, high) for a machine that predicts
             values.
@@ -125,7 +126,7 @@ class ExplainVerbs:
         fixed
             Features, by name or number, that must keep their values.
         ranges
-            Feature → (low, high) for values that it may change to.
+            Feature → (low, high) for values that it may change to, or → the labels.
         integers
             Features that may change to whole numbers only.
         scale
@@ -168,7 +169,8 @@ class ExplainVerbs:
         Parameters
         ----------
         x
-            One input: a vector, or one row of what `predict` takes.
+            One input: a vector, names → values, a row of a table (`df.iloc[i]`), or one row of
+            what `predict` takes.
         target
             None for any other prediction, a label, or (low, high) for values.
 
@@ -184,8 +186,8 @@ class ExplainVerbs:
 
     def bounds(
         self: DecisionMachine,
-        lower: Iterable[float] | Mapping[Feature, float] | None = None,
-        upper: Iterable[float] | Mapping[Feature, float] | None = None,
+        lower: Iterable[Any] | Mapping[Feature, Any] | None = None,
+        upper: Iterable[Any] | Mapping[Feature, Any] | None = None,
         *,
         missing: bool | Iterable[Feature] = (),
         budget: int = 2000,
@@ -198,8 +200,8 @@ class ExplainVerbs:
         Parameters
         ----------
         lower, upper
-            A number for each feature, or feature → number; features left out are free. NaN in
-            both: the feature is missing.
+            A number for each feature, or feature → number; features left out are free. A label, or
+            several, in either holds the feature there. NaN in both: the feature is missing.
         missing
             Features that may be missing besides, or True for all.
         budget
@@ -220,7 +222,7 @@ class ExplainVerbs:
         feature: Feature,
         direction: str = "increasing",
         *,
-        output: int | None = None,
+        output: int | str | None = None,
         budget: int = 200_000,
     ) -> Monotonicity:
         """Whether a margin never falls ("decreasing": never rises) as one feature grows.
@@ -233,7 +235,7 @@ class ExplainVerbs:
         feature
             Its name or number.
         output
-            Which margin, where there are several.
+            Which margin, where there are several: its number, or the label of its class.
         budget
             How many pairs of leaves may be looked at.
 
