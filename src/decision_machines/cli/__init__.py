@@ -1,12 +1,13 @@
-"""The cli room: the `dm` command, a file for each of its commands.
-
-Exit codes: 0 done; 1 the answer is no (not equal); 2 the call or its input is wrong; 130
-interrupted.
-"""
+"""The cli room: the `dm` command, a file for each of its commands."""
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -24,8 +25,48 @@ from .train import train
 from .tune import tune
 from .verify import verify
 
+DONE, DIFFERS, WRONG, DEFECT, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
+"""Exit codes; the command's help says what they mean."""
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def _ended(command: Command) -> Command:
+    """The command with exit codes of its own for an interrupt and for a closed pipe.
+
+    Typer has 1 for a pipe, and in some versions for an interrupt; here 1 means that answers differ.
+    """
+
+    @functools.wraps(command)
+    def run(*given: Any, **options: Any) -> None:
+        try:
+            command(*given, **options)
+        except KeyboardInterrupt:
+            _say("interrupted", "")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise typer.Exit(UNREAD) from None
+
+    return cast("Command", run)
+
+
 app = typer.Typer(
-    help="Decision trees as matrices: read them exactly, look inside, prove them equal.",
+    help="""Decision trees as matrices: read them exactly, look inside, prove them equal.
+
+    [bold]Exit codes[/], the same for every command:
+
+    [bold]0[/] done, and where something is compared: equal
+
+    [bold]1[/] the comparison says no: answers or models differ (bench, diff, verify)
+
+    [bold]2[/] the call, a model or the data is wrong, or the memory does not suffice
+
+    [bold]3[/] a defect of this program; please report it
+
+    [bold]130[/] interrupted
+
+    [bold]141[/] whoever read the output went away
+    """,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -42,14 +83,51 @@ for command in (
     bench,
     diff,
 ):
-    app.command()(command)
+    app.command()(_ended(command))
 
 
-def main() -> None:
-    """Run `dm`; an error of ours is printed in its three parts, without a traceback."""
+def main() -> NoReturn:
+    """Run `dm`, and exit with the code that says how it went."""
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffers has no reader: Python would complain of it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = UNREAD
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code of one call.
+
+    An error of ours is printed in its three parts, without a traceback; any other is a defect, and
+    is printed with one.
+    """
     try:
         app()
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else DONE
     except DecisionMachinesError as error:
-        said = Text.assemble(("error ", "bold red"), str(error))
-        Console(stderr=True).print(said, soft_wrap=True)
-        sys.exit(2)
+        _say("error", str(error))
+        return WRONG
+    except MemoryError as error:
+        reason = f" ({error})" if str(error) else ""
+        _say("error", f"The memory does not suffice{reason}.\nWhat to do: give fewer rows at once.")
+        return WRONG
+    except Exception:
+        traceback.print_exc()
+        from .. import __version__ as version
+
+        _say(
+            "defect",
+            "This is a mistake in decision-machines, not in your call. Please report it, with the "
+            f"lines above and the version, {version}.",
+        )
+        return DEFECT
+    return DONE
+
+
+def _say(what: str, text: str) -> None:
+    said = Text.assemble((f"{what} ", "bold red"), text)
+    Console(stderr=True).print(said, soft_wrap=True)

@@ -11,18 +11,14 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import InexactWarning
-from .options import AsJson, Model, Trust
+from .options import MODEL_FILE, AsJson, Model, Trust
 
 
 def convert(
     model: Model,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            help="The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM).",
-        ),
+        typer.Option("--output", "--out", "-o", help=MODEL_FILE),
     ],
     to: Annotated[
         str | None,

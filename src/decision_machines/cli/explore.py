@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import AsJson, Model, Trust
+from .notes import note_ignored
+from .options import TABLE, AsJson, Columns, Model, Trust
+
+if TYPE_CHECKING:
+    from ..machine import DecisionMachine
 
 
 def explore(
     model: Model,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Rows to choose from in the page: CSV, Parquet or Arrow."),
+        typer.Option("--data", help=f"Rows to choose from in the page: {TABLE}."),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", help="The column of --data that the model predicts."),
     ] = None,
+    column: Columns = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The page; by default MODEL.html, here."),
@@ -44,11 +49,12 @@ def explore(
 
     [bold]Exit codes[/]  0 done; 2 the call, the model or the data is wrong.
     """
-    from ..files.tables import read_table
     from ..libraries import load
 
     machine = load(model, trust=trust)
-    X, y = (None, None) if data is None else _split(read_table(data), data, target, machine)
+    X, y = None, None
+    if data is not None:
+        X, y = _read(data, target, column, machine)
     page = output if output is not None else Path(model.with_suffix(".html").name)
     machine.explore(page, X, y, open=open_, title=title, max_rows=max_rows)
     if as_json:
@@ -57,21 +63,13 @@ def explore(
         typer.echo(f"{machine} in {page} ({page.stat().st_size / 1e6:.1f} MB)")
 
 
-def _split(table: Any, path: Path, target: str | None, machine: Any) -> tuple[Any, Any]:
-    """The features of a table and, where asked for, the column that the model predicts."""
-    from ..errors import InputError
+def _read(
+    path: Path, target: str | None, chosen: list[str] | None, machine: DecisionMachine
+) -> tuple[Any, list[Any] | None]:
+    """The features of a file and, where asked for, the column that the model predicts."""
+    from ..files.tables import read_features
 
-    y = None
-    if target is not None:
-        if target not in table.column_names:
-            raise InputError(
-                f"reading {path}",
-                f"there is no column {target!r}",
-                f"use one of {', '.join(map(repr, table.column_names[:20]))}",
-            )
-        y = table[target].to_pylist()
-        table = table.drop_columns([target])
-    names = machine.columns.names
-    if names is not None and set(names) <= set(table.column_names):
-        table = table.select(list(names))
-    return table, y
+    keep = () if target is None else (target,)
+    found = read_features(path, machine.columns, keep=keep, chosen=chosen)
+    note_ignored(found.ignored, path)
+    return found.X, None if target is None else found.kept[target].to_pylist()

@@ -6,12 +6,12 @@ import json
 import sys
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .options import AsJson, Model, Quiet, Trust
+from .notes import note_ignored
+from .options import TABLE, AsJson, Columns, Model, Quiet, Threads, Trust
 
 
 class Engine(StrEnum):
@@ -34,15 +34,15 @@ def predict(
     model: Model,
     data: Annotated[
         str,
-        typer.Argument(help="A Parquet, CSV or Arrow file, a folder, or a quoted glob of them."),
+        typer.Argument(help=f"A file ({TABLE}), a folder, or a quoted glob of them."),
     ],
     output: Annotated[
-        Path,
+        str,
         typer.Option(
             "--output",
             "-o",
-            help="A file ending in .parquet, .csv or .arrow for all answers; else a folder, with "
-            "a file of answers for each file of data.",
+            help="A file ending in .parquet, .csv, .tsv or .arrow for all answers; or a folder, "
+            "with a file of answers for each file of data.",
         ),
     ],
     want_predict: Annotated[
@@ -57,14 +57,7 @@ def predict(
         list[str] | None,
         typer.Option("--keep", help="A column to carry along, such as an id. Repeat for more."),
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            help="The column of the first feature, then of the second, ... for a model without "
-            "names, or data with other names.",
-        ),
-    ] = None,
+    column: Columns = None,
     engine: Annotated[
         Engine, typer.Option("--engine", help="Here, or file by file on a cluster.")
     ] = Engine.local,
@@ -78,9 +71,7 @@ def predict(
     format_: Annotated[
         Format, typer.Option("--format", help="Of the files in a folder.")
     ] = Format.parquet,
-    n_threads: Annotated[
-        int | None, typer.Option("--n-threads", min=1, help="By default all processors.")
-    ] = None,
+    n_threads: Threads = None,
     rows_at_once: Annotated[
         int | None,
         typer.Option("--rows-at-once", min=1, help="Rows of a batch; fewer take less memory."),
@@ -116,9 +107,10 @@ def predict(
 ) -> None:
     """Score data of any size: batch by batch, in memory that does not grow with it.
 
-    Columns are matched to the model's features by name, in any order; other columns are passed
-    over unless kept. A file of answers appears when it is complete, never half. Interrupted, or
-    stopped by a broken file, a run into a folder goes on where it was: run the same command again.
+    Columns are matched to the model's features by name, in any order; other columns are ignored,
+    and named, unless kept. A file of answers appears when it is complete, never half.
+    Interrupted, or stopped by a broken file, a run into a folder goes on where it was: run the
+    same command again.
 
     [bold]Examples[/]
 
@@ -168,6 +160,8 @@ def predict(
     if as_json:
         typer.echo(json.dumps(asdict(report)))
         return
+    if not quiet:
+        note_ignored(report.ignored, data)
     again = f", {report.found_finished} of them finished before" if report.found_finished else ""
     speed = report.rows_scored / max(report.seconds, 1e-9)
     typer.echo(

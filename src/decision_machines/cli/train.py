@@ -5,35 +5,36 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from ..errors import InputError, MissingLibraryError
-from .options import AsJson, Quiet
-from .training_rows import TrainingRows, read_rows
+from ..train.defaults import MAX_LEAVES
+from .options import MODEL_FILE, AsJson, Drop, LearningData, Quiet, Seed, Target, Threads, Weight
+from .target_kind import TargetKind, target_kind
 
-MOST_RULES = 16
+if TYPE_CHECKING:
+    from ..files.learning_table import LearningTable
+
+MOST_RULES = MAX_LEAVES
 """Leaves up to which a tree is printed as rules."""
 MOST_TERMS = 4
 """Features up to which that holds for a tree whose tests weigh all of them."""
 
 
 def train(
-    data: Annotated[Path, typer.Argument(help="Rows: a CSV, Parquet or Arrow file.")],
-    target: Annotated[str, typer.Option("--target", help="The column to predict.")],
+    data: LearningData,
+    target: Target,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM).",
-        ),
+        typer.Option("--output", "-o", help=MODEL_FILE),
     ] = None,
-    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Leaves of a tree.")] = 16,
+    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Leaves of a tree.")] = MAX_LEAVES,
     depth: Annotated[
         int | None, typer.Option("--depth", min=0, help="Depth of a tree; any by default.")
     ] = None,
@@ -53,13 +54,8 @@ def train(
         str,
         typer.Option("--kind", help="classification or regression; guessed by default."),
     ] = "auto",
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", help="A column to leave out, such as an id. Repeat for more."),
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option("--weight", help="A column with the weight of each row.")
-    ] = None,
+    drop: Drop = None,
+    weight: Weight = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give every class the same weight in total.")
     ] = False,
@@ -76,10 +72,8 @@ def train(
         int | None,
         typer.Option("--iterations", min=0, help="Moves of a search; more find more."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
-    n_threads: Annotated[
-        int | None, typer.Option("--n-threads", min=1, help="By default all processors.")
-    ] = None,
+    seed: Seed = 0,
+    n_threads: Threads = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -110,17 +104,21 @@ def train(
             "scikit-learn is not installed",
             "pip install 'decision-machines[sklearn,data]'",
         ) from None
+    from ..files.learning_table import read_learning_table
     from ..libraries.targets import target_of
+    from .held_out import hold_out, scores
     from .output import check_output, write_model
 
     written_as = None
     if output is not None:
         written_as = target_of(output, None)
         check_output(output)
-    rows = read_rows(data, target, kind, drop or [], weight)
+    rows = read_learning_table(data, target, drop=drop or [], weight=weight)
+    taken = target_kind(rows.y, target, kind, f"reading {data}")
+    rows = replace(rows, y=taken.y)
     if written_as not in (None, "dm"):
         _refuse_text(rows, output)
-    _refuse_contradictions(rows, oblique=oblique, linear=linear, balanced=balanced)
+    _refuse_contradictions(taken, oblique=oblique, linear=linear, balanced=balanced)
     options: dict[str, Any] = {
         "n_trees": trees,
         "max_leaves": leaves,
@@ -134,22 +132,24 @@ def train(
         "verbose": False if quiet or as_json else None,
         "keep_best_on_interrupt": sys.stderr.isatty(),
     }
-    if rows.is_classes:
+    if taken.is_classes:
         model: Any = DecisionMachineClassifier(
             **options, class_weight="balanced" if balanced else None
         )
     else:
         model = DecisionMachineRegressor(**options)
     if not (quiet or as_json):
-        Console(stderr=True).print(Text(f"{rows.why}; {rows.words()}"), soft_wrap=True)
-    own, held = rows.split(validation, seed)
+        lost = f", {rows.dropped} without a target left out" if rows.dropped else ""
+        said = f"{len(rows.y)} rows of {rows.features.num_columns} features{lost}"
+        Console(stderr=True).print(Text(f"{taken.why}; {said}"), soft_wrap=True)
+    own, held = hold_out(rows, validation, seed, is_classes=taken.is_classes)
     start = time.perf_counter()
     try:
-        own.fit(model)
-        scores = {} if held is None else held.scores(model)
+        model.fit(own.features, own.y, own.w)
+        judged = {} if held is None else scores(model, held, is_classes=taken.is_classes)
         interrupted = bool(model.report_.get("interrupted", False))
         if refit and held is not None and not interrupted:
-            rows.fit(model)
+            model.fit(rows.features, rows.y, rows.w)
             interrupted = bool(model.report_.get("interrupted", False))
     except KeyboardInterrupt:
         typer.echo("interrupted; no file is written", err=True)
@@ -157,35 +157,35 @@ def train(
     seconds = time.perf_counter() - start
     if output is not None:
         write_model(model.machine_, output, written_as or "dm")
-    report = _report(model, rows, own, held, scores, seconds, output)
+    report = _report(model, rows, taken, own, held, judged, seconds, output)
     report["interrupted"] = interrupted
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, default=str))
     else:
-        _print(model, rows, scores, report, output)
+        _print(model, judged, report, output)
     if interrupted:
         typer.echo("interrupted; this is the best so far", err=True)
         raise typer.Exit(130)
 
 
 def _refuse_contradictions(
-    rows: TrainingRows, *, oblique: bool, linear: bool, balanced: bool
+    taken: TargetKind, *, oblique: bool, linear: bool, balanced: bool
 ) -> None:
     """Say in the command's own words which options do not go together."""
     doing = "choosing how to train"
-    if balanced and not rows.is_classes:
-        raise InputError(doing, f"--balanced for numbers ({rows.why})", "leave --balanced out")
-    if linear and rows.is_classes:
-        raise InputError(doing, f"--linear for classes ({rows.why})", "leave --linear out")
+    if balanced and not taken.is_classes:
+        raise InputError(doing, f"--balanced for numbers ({taken.why})", "leave --balanced out")
+    if linear and taken.is_classes:
+        raise InputError(doing, f"--linear for classes ({taken.why})", "leave --linear out")
     if linear and not oblique:
         raise InputError(doing, "--linear without --oblique", "give --oblique, too")
 
 
-def _refuse_text(rows: TrainingRows, output: Any) -> None:
+def _refuse_text(rows: LearningTable, output: Any) -> None:
     """Say before training, not after it, that other libraries' files hold no labels of ours."""
     from ..estimators.labels import label_columns
 
-    text = [rows.table.column_names[i] for i in label_columns(rows.table)]
+    text = [rows.features.column_names[i] for i in label_columns(rows.features)]
     if text:
         raise InputError(
             f"writing {output}",
@@ -194,21 +194,21 @@ def _refuse_text(rows: TrainingRows, output: Any) -> None:
         )
 
 
-def _report(model, rows, own, held, scores, seconds, output) -> dict[str, Any]:
+def _report(model, rows, taken, own, held, judged, seconds, output) -> dict[str, Any]:
     machine = model.machine_
     names = rows.table.column_names
     importance = sorted(
         zip(names, model.feature_importances_.tolist(), strict=True), key=lambda pair: -pair[1]
     )
     return {
-        "kind": "classification" if rows.is_classes else "regression",
-        "why": rows.why,
+        "kind": "classification" if taken.is_classes else "regression",
+        "why": taken.why,
         "rows": len(rows.y),
         "rows without a target": rows.dropped,
         "rows learned from": len(own.y),
         "rows kept apart": 0 if held is None else len(held.y),
-        "classes": [str(c) for c in model.classes_] if rows.is_classes else None,
-        "scores": scores,
+        "classes": [str(c) for c in model.classes_] if taken.is_classes else None,
+        "scores": judged,
         "trees": machine.n_trees,
         "leaves": machine.n_leaves,
         "depth": machine.depth,
@@ -218,11 +218,13 @@ def _report(model, rows, own, held, scores, seconds, output) -> dict[str, Any]:
     }
 
 
-def _print(model, rows, scores, report, output) -> None:
+def _print(
+    model: Any, judged: dict[str, float], report: dict[str, Any], output: Path | None
+) -> None:
     console = Console()
     machine = model.machine_
-    if scores:
-        said = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
+    if judged:
+        said = ", ".join(f"{name} {value:.4g}" for name, value in judged.items())
         kept = report["rows kept apart"]
         console.print(Text(f"on {kept} rows kept apart: {said}", "bold"), soft_wrap=True)
     else:

@@ -5,29 +5,37 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from ..errors import InputError, MissingLibraryError
-from .options import AsJson, Model, Quiet, Trust
-from .training_rows import require_columns
+from .notes import note, note_ignored
+from .options import (
+    MODEL_FILE,
+    AsJson,
+    Columns,
+    Drop,
+    LearningData,
+    Model,
+    Quiet,
+    Seed,
+    Target,
+    Trust,
+    Weight,
+)
+
+if TYPE_CHECKING:
+    from ..machine import DecisionMachine
 
 
 def tune(
     model: Model,
-    data: Annotated[Path, typer.Argument(help="Rows: a CSV, Parquet or Arrow file.")],
-    target: Annotated[str, typer.Option("--target", help="The column to predict.")],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM).",
-        ),
-    ],
+    data: LearningData,
+    target: Target,
+    output: Annotated[Path, typer.Option("--output", "-o", help=MODEL_FILE)],
     validation: Annotated[
         str,
         typer.Option(
@@ -44,16 +52,12 @@ def tune(
             "logistic; by default what the model's link means.",
         ),
     ] = None,
-    weight: Annotated[
-        str | None, typer.Option("--weight", help="A column with the weight of each row.")
-    ] = None,
+    weight: Weight = None,
     group: Annotated[
         str | None, typer.Option("--group", help="A column with the group to rank within.")
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", help="A column to leave out, such as an id. Repeat for more."),
-    ] = None,
+    drop: Drop = None,
+    column: Columns = None,
     oblique: Annotated[
         bool, typer.Option("--oblique", help="Let tests weigh several features.")
     ] = False,
@@ -66,7 +70,7 @@ def tune(
             "judge by were held out of the data.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    seed: Seed = 0,
     n_threads: Annotated[
         int | None, typer.Option("--n-threads", "--threads", min=1, help="By default torch's.")
     ] = None,
@@ -117,9 +121,10 @@ def tune(
         )
     machine = load(model, trust=trust)
     check_writable(machine, output, written_as)
-    names = {"target": target, "weight": weight, "group": group}
-    X, y, w, groups = _read(data, names, drop or [], machine.columns.names)
-    judged_by = _validation(validation, names, drop or [], machine.columns.names)
+    names = Names(target, weight, group, tuple(drop or ()), tuple(column) if column else None)
+    says = not (quiet or as_json)
+    X, y, w, groups = _read(data, names, machine, says)
+    judged_by = _validation(validation, names, machine, says)
     try:
         found = fine_tune(
             machine,
@@ -155,9 +160,17 @@ def tune(
     raise typer.Exit(130 if found.report.interrupted else 0)
 
 
-def _validation(
-    given: str, names: dict[str, str | None], drop: list[str], known: tuple[str, ...] | None
-) -> Any:
+class Names(NamedTuple):
+    """The columns that are no features, or that are."""
+
+    target: str
+    weight: str | None
+    group: str | None
+    drop: tuple[str, ...]
+    chosen: tuple[str, ...] | None
+
+
+def _validation(given: str, names: Names, machine: DecisionMachine, says: bool) -> Any:
     """A share, or what a file holds."""
     try:
         return float(given)
@@ -169,33 +182,33 @@ def _validation(
             f"--validation {given} is neither a share nor a file",
             "give a number between 0 and 1, or a CSV, Parquet or Arrow file",
         )
-    return _read(Path(given), names, drop, known)
+    return _read(Path(given), names, machine, says)
 
 
 def _read(
-    path: Path, names: dict[str, str | None], drop: list[str], known: tuple[str, ...] | None
+    path: Path, names: Names, machine: DecisionMachine, says: bool
 ) -> tuple[Any, Any, Any, Any]:
     """Features, targets, weights and groups of a file."""
     import numpy as np
 
-    from ..files.tables import read_table
+    from ..files.learning_table import with_value
+    from ..files.tables import read_features
 
-    doing = f"reading {path}"
-    table = read_table(path)
-    taken = [name for name in (*names.values(), *drop) if name is not None]
-    require_columns(table, taken, doing)
-    if table[names["target"]].null_count:
+    used = [name for name in (names.target, names.weight, names.group) if name is not None]
+    keep = dict.fromkeys([*used, *names.drop])
+    found = read_features(path, machine.columns, keep=tuple(keep), chosen=names.chosen)
+    kept, lost = with_value(found.kept, names.target)
+    X = found.X.filter(found.kept[names.target].is_valid()) if lost else found.X
+    if not len(kept):
         raise InputError(
-            doing,
-            f"{table[names['target']].null_count} rows without a value in {names['target']!r}",
-            "leave these rows out",
+            f"reading {path}", f"no row with a value in {names.target!r}", "give rows with a target"
         )
+    if says:
+        note_ignored(found.ignored, path)
+        if lost:
+            note(f"leaving out {lost} rows of {path} without a value in {names.target!r}")
 
-    def column(what: str) -> Any:
-        name = names[what]
-        return None if name is None else np.array(table[name].to_pylist())
+    def column(name: str | None) -> Any:
+        return None if name is None else np.array(kept[name].to_pylist())
 
-    features = table.drop_columns(list(dict.fromkeys(taken)))
-    if known is not None and set(known) <= set(features.column_names):
-        features = features.select(list(known))  # others are passed over, as `dm predict` does
-    return features, column("target"), column("weight"), column("group")
+    return X, column(names.target), column(names.weight), column(names.group)

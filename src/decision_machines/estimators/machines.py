@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
+from ..train.defaults import MAX_LEAVES
 from ..train.hold_out import hold_out
 from ..train.rows import Rows
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
@@ -224,7 +225,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         self,
         n_trees=1,
         *,
-        max_leaves=32,
+        max_leaves=MAX_LEAVES,
         max_depth=None,
         oblique=False,
         leaves="constant",
@@ -310,7 +311,7 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         self,
         n_trees=1,
         *,
-        max_leaves=32,
+        max_leaves=MAX_LEAVES,
         max_depth=None,
         oblique=False,
         leaves="constant",

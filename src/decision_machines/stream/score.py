@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..files.kinds import ENDINGS, WRITTEN, ending
+from ..files.kinds import ENDINGS, WRITTEN, ending, separator
 from ..machine.digest import digest
 from ..progress import Progress, Verbosity
 from .ahead import ahead
@@ -49,6 +49,8 @@ class Report:
     rows_scored: int
     """By this run."""
     seconds: float
+    ignored: tuple[str, ...] = ()
+    """Columns of the data (of its first file) that the model does not read and nobody kept."""
 
 
 def score(
@@ -78,10 +80,11 @@ def score(
         A Parquet, Arrow or CSV file, a folder or a glob of them, a list of these, or a
         `pyarrow.dataset.Dataset` of local files.
     output
-        A file that ends in .parquet, .arrow or .csv: all answers in it, in the order of the data.
-        Otherwise a folder: a file of answers for each file of data. Every file appears when it is
-        complete. Run again, a folder is gone on with where it was left: files that are finished
-        and whose data has not changed are not done again. None returns the answers instead.
+        A file that ends in .parquet, .arrow, .csv or .tsv: all answers in it, in the order of the
+        data. Otherwise a folder: a file of answers for each file of data. Every file appears when
+        it is complete. Run again, a folder is gone on with where it was left: files that are
+        finished and whose data has not changed are not done again. None returns the answers
+        instead.
     outputs
         One or several of "predict", "proba", "margin", "leaves".
     keep
@@ -143,6 +146,7 @@ def score(
         return _reader(scorer, parts)
     output = os.fspath(output)
     _check_apart(data, parts, output)
+    _check_ending(output)
     if ending(output) in ENDINGS and not os.path.isdir(output):
         if elsewhere is not None:
             raise InputError(
@@ -161,6 +165,19 @@ def score(
         return _into_folder(scorer, parts, output, format or "parquet", fresh, tell, work)
 
 
+def _check_ending(output: str) -> None:
+    """Refuse the name of a file of a kind that we do not write: it would become a folder."""
+    end = ending(output)
+    is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output)
+    if end[1:2].isalpha() and end not in ENDINGS and not is_folder:
+        raise InputError(
+            f"writing {output}",
+            f"its name ends in {end!r}, which is no kind of table that we write",
+            f"use {', '.join(WRITTEN.values())} or .tsv for one file; for a folder of this name, "
+            "make it first or end it with /",
+        )
+
+
 def _reader(scorer: Scorer, parts: list[Part]) -> Any:
     schema = scorer.part_schema(parts[0])
     batches = (answers for part in parts for answers, _ in scorer.part(part, schema))
@@ -173,14 +190,14 @@ def _into_file(scorer: Scorer, parts: list[Part], output: str, tell: _Tell) -> R
         raise InputError(f"writing {output}", "a packed CSV", "write .csv, and pack it afterwards")
     start = time.perf_counter()
     schema = scorer.part_schema(parts[0])
-    with sink(output, schema, kind) as write:
+    with sink(output, schema, kind, separator(output)) as write:
         for part in parts:
             for answers, share in ahead(scorer.part(part, schema)):
                 write(answers)
                 tell.batch(part, len(answers), share)
             tell.part(part)
     seconds = time.perf_counter() - start
-    return Report(output, tell.rows, len(parts), 0, tell.rows, seconds)
+    return Report(output, tell.rows, len(parts), 0, tell.rows, seconds, scorer.ignored(parts[0]))
 
 
 def _into_folder(
@@ -215,7 +232,9 @@ def _into_folder(
             tell.part(part, done.rows)
             rows += done.rows
     seconds = time.perf_counter() - start
-    return Report(output, rows, len(parts), len(parts) - len(todo), tell.rows, seconds)
+    found = len(parts) - len(todo)
+    ignored = scorer.ignored(parts[0])
+    return Report(output, rows, len(parts), found, tell.rows, seconds, ignored)
 
 
 def _local(

@@ -18,7 +18,9 @@ GATHERED_ROWS = 1 << 20
 
 
 @contextlib.contextmanager
-def sink(path: str, schema: Any, kind: str) -> Iterator[Callable[[Any], None]]:
+def sink(
+    path: str, schema: Any, kind: str, separator: str = ","
+) -> Iterator[Callable[[Any], None]]:
     """A function that takes record batches; the file appears at `path` when all are written.
 
     See `files.atomic.whole_file` for what holds until then. Folders are made where they lack.
@@ -26,7 +28,7 @@ def sink(path: str, schema: Any, kind: str) -> Iterator[Callable[[Any], None]]:
     with writing(path):
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with _told(path), whole_file(path) as file:
-        writer = WRITERS[kind](arrow().PythonFile(file, "w"), schema)
+        writer = WRITERS[kind](arrow().PythonFile(file, "w"), schema, separator)
         try:
             gather = _Gather(writer)
             yield gather.take
@@ -76,7 +78,7 @@ class _Gather:
             self.writer.write_table(table)
 
 
-def _parquet(file: Any, schema: Any) -> Any:
+def _parquet(file: Any, schema: Any, separator: str) -> Any:
     from pyarrow import parquet, types
 
     # Numbers rarely repeat: looking for repetitions in them costs as much as writing them.
@@ -84,14 +86,18 @@ def _parquet(file: Any, schema: Any) -> Any:
     return parquet.ParquetWriter(file, schema, use_dictionary=text, write_page_checksum=True)
 
 
-def _csv(file: Any, schema: Any) -> Any:
+def _csv(file: Any, schema: Any, separator: str) -> Any:
     from pyarrow import csv
 
-    return csv.CSVWriter(file, schema)
+    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=separator))
 
 
-def _arrow(file: Any, schema: Any) -> Any:
+def _arrow(file: Any, schema: Any, separator: str) -> Any:
     return arrow().ipc.new_file(file, schema)
 
 
-WRITERS: dict[str, Callable[[Any, Any], Any]] = {"parquet": _parquet, "csv": _csv, "arrow": _arrow}
+WRITERS: dict[str, Callable[[Any, Any, str], Any]] = {
+    "parquet": _parquet,
+    "csv": _csv,
+    "arrow": _arrow,
+}

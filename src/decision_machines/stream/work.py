@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
-from ..files.features import feature_columns, feature_table
+from ..files.features import feature_columns, feature_table, ignored_columns
 from ..run.engines.processor import cpu_count
 from .ahead import ahead, mapped
 from .answers import Answers, arrow
@@ -108,6 +108,11 @@ class Scorer:
         """The schema of the answers to one file."""
         with _naming(f"opening {part.path}"):
             return self.schema(self._open(part).schema)
+
+    def ignored(self, part: Part) -> tuple[str, ...]:
+        """The columns of one file that are neither features nor kept."""
+        names = self._open(part).schema.names
+        return ignored_columns(names, self.features(names), self.task.keep)
 
     def part(self, part: Part, schema: Any = None) -> Iterator[tuple[Any, float]]:
         """(answers, share of the file done) for one batch of a file after the other."""

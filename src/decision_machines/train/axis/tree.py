@@ -9,6 +9,7 @@ import numpy as np
 from ...errors import InputError
 from ...progress import Verbosity, Watch
 from ...run.engines.processor import cpu_count
+from ..defaults import MAX_LEAVES
 from ..fit import Fit
 from ..hold_out import every_nth
 from ..rows import read_rows, read_validation
@@ -29,7 +30,7 @@ def axis_tree(
     *,
     n_classes: int | None = None,
     classes: Sequence[Any] | None = None,
-    max_leaves: int = 32,
+    max_leaves: int = MAX_LEAVES,
     max_depth: int | None = None,
     min_samples_leaf: int = 1,
     sample_weight: Any = None,

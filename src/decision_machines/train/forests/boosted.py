@@ -21,6 +21,7 @@ from ...progress import Verbosity, Watch
 from ..axis.ranks import Ranks
 from ..axis.search import MOST_OUTPUTS, Limits, Searches, Setting, principal
 from ..axis.standard_rows import standardised
+from ..defaults import MAX_LEAVES
 from ..fit import Fit
 from ..hold_out import every_nth
 from ..rows import Rows, read_rows
@@ -44,7 +45,7 @@ def boosted_trees(
     *,
     n_classes: int | None = None,
     n_trees: int = 100,
-    max_leaves: int = 32,
+    max_leaves: int = MAX_LEAVES,
     max_depth: int | None = None,
     min_samples_leaf: int | None = None,
     learning_rate: float = 0.1,

@@ -1,0 +1,79 @@
+"""Rows kept apart from learning, and what a trained model does on them beside a constant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..files.learning_table import LearningTable
+
+
+def hold_out(
+    rows: LearningTable, share: float, seed: int, *, is_classes: bool
+) -> tuple[LearningTable, LearningTable | None]:
+    """The rows to learn from, and those kept apart, of each class alike; None if too few."""
+    y = rows.y
+    order = np.random.default_rng(seed).permutation(len(y))
+    if is_classes:
+        codes = np.unique(y, return_inverse=True)[1]
+        order = order[np.argsort(codes[order], kind="stable")]
+    n = int(share * len(order))
+    if n < 1 or n >= len(order):
+        return rows, None
+    # Evenly spread over the order: each class gives its share.
+    out = order[(np.arange(n) * len(order)) // n]
+    own = np.setdiff1d(order, out)
+    if is_classes:
+        # A label that is nowhere learned could not be answered.
+        learned = np.isin(y[out], y[own])
+        own, out = np.concatenate([own, out[~learned]]), out[learned]
+    return rows.take(np.sort(own)), rows.take(np.sort(out)) if len(out) else None
+
+
+def scores(model: Any, rows: LearningTable, *, is_classes: bool) -> dict[str, float]:
+    """What a model does on these rows, and what a constant would; all by the rows' weights."""
+    found = _of_classes(model, rows) if is_classes else _of_numbers(model, rows)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _of_classes(model: Any, rows: LearningTable) -> dict[str, float]:
+    from sklearn.metrics import accuracy_score, f1_score, log_loss
+
+    y, w = rows.y, rows.w
+    predicted = model.predict(rows.features)
+    found = {
+        "accuracy": accuracy_score(y, predicted, sample_weight=w),
+        "macro F1": f1_score(y, predicted, average="macro", sample_weight=w, zero_division=0.0),
+        "log-loss": 0.0,
+    }
+    if len(model.classes_) > 1:
+        shares = model.predict_proba(rows.features).clip(1e-6)
+        shares /= shares.sum(axis=1, keepdims=True)
+        found["log-loss"] = log_loss(y, shares, labels=model.classes_, sample_weight=w)
+    if model.soft_ is not None:
+        hard = model.machine_.predict(rows.features)
+        found["accuracy of the hard machine"] = accuracy_score(y, hard, sample_weight=w)
+    codes = np.unique(y, return_inverse=True)[1]
+    weights = np.bincount(codes, w)
+    found["accuracy of the commonest class"] = weights.max() / weights.sum()
+    return found
+
+
+def _of_numbers(model: Any, rows: LearningTable) -> dict[str, float]:
+    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+    y, w = rows.y, rows.w
+    predicted = model.predict(rows.features)
+    found = {
+        "R²": r2_score(y, predicted, sample_weight=w) if len(y) > 1 else 0.0,
+        "RMSE": root_mean_squared_error(y, predicted, sample_weight=w),
+        "mean absolute error": mean_absolute_error(y, predicted, sample_weight=w),
+    }
+    if model.soft_ is not None:
+        hard = model.machine_.predict(rows.features)
+        found["RMSE of the hard machine"] = root_mean_squared_error(y, hard, sample_weight=w)
+    constant = np.full(len(y), np.average(y, weights=w))
+    found["RMSE of the mean"] = root_mean_squared_error(y, constant, sample_weight=w)
+    return found
