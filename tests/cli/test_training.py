@@ -163,3 +163,26 @@ def test_a_kind_that_cannot_hold_the_machine_is_refused_before_training(folder, 
     for out in ("tuned.json", "no/such/tuned.dm"):
         with pytest.raises(DecisionMachinesError):
             run(folder, *TUNE, "rows.csv", "--target", "price", "-o", out, *QUICK)
+
+
+def test_scores_and_what_a_constant_would_score_are_weighted_alike(tmp_path):
+    """One heavy row of the rare class makes it the commonest by weight."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.random(100), "y": ["often"] * 90 + ["rare"] * 10})
+    frame["w"] = np.where(frame["y"] == "rare", 90.0, 1.0)
+    frame["number"] = np.where(frame["y"] == "rare", 10.0, 0.0)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    few = ["--leaves", "1", "--iterations", "0", "--n-threads", "1", "--json"]
+    done = run(
+        tmp_path, "train", "rows.csv", "--target", "y", "--weight", "w", "--drop", "number", *few
+    )
+    scores = json.loads(done.stdout)["scores"]
+    assert scores["accuracy"] == scores["accuracy of the commonest class"]
+    assert scores["accuracy"] == pytest.approx(900 / 990, abs=0.03)
+    done = run(
+        tmp_path, "train", "rows.csv", "--target", "number", "--weight", "w", "--drop", "y",
+        "--kind", "regression", *few,
+    )  # fmt: skip
+    scores = json.loads(done.stdout)["scores"]
+    assert scores["RMSE of the mean"] == pytest.approx(scores["RMSE"], abs=0.1)
+    assert scores["RMSE of the mean"] < 3.5  # 9 off for most rows, were the mean unweighted

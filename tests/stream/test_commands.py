@@ -122,12 +122,57 @@ def test_bench_says_no_where_the_answers_differ(forest, monkeypatch):
     assert "differ 1 times" in found.compared
 
 
-def test_floats_are_equal_up_to_two_units_in_the_last_place():
+def test_only_what_is_equal_to_the_bit_is_called_equal():
     from decision_machines.cli.speeds import compare
 
     x = np.array([1.0, np.nan, 0.0])
-    assert compare(x, x) == (True, "equal to the bit")
-    assert compare(x, np.array([1.0, 3.0, 0.0]))[0] is False
-    assert compare(x, np.array([1.0, np.nan, np.inf]))[0] is False
-    assert compare(x[:1], np.nextafter(x[:1], 2)) == (True, "at most 1 ulp apart")
-    assert compare(x[:1], x[:1] + 1e-12)[0] is False
+    assert compare(x, x) == (True, True, "equal to the bit")
+    assert compare(x, x.astype(np.float32)) == (True, True, "equal to the bit as float32")
+    assert compare(x, np.array([1.0, 3.0, 0.0]))[:2] == (False, False)
+    assert compare(x, np.array([1.0, np.nan, np.inf]))[:2] == (False, False)
+    one_ulp = compare(x, np.nextafter(x, 2))
+    assert compare(x[:1], x[:1] + 1e-12)[:2] == (False, False)
+    assert compare(x[:1], np.nextafter(x[:1], 2)) == (
+        False,
+        True,
+        "NOT equal to the bit: 1 of 1 differ, at most 1 ulp apart",
+    )
+    assert not one_ulp.equal
+
+
+def test_bench_times_what_is_one_ulp_apart_but_does_not_call_it_equal(monkeypatch):
+    from sklearn.ensemble import RandomForestRegressor
+
+    from decision_machines.cli import speeds
+
+    frame = rows(200)
+    model = RandomForestRegressor(3, random_state=0).fit(frame[NAMES], frame["p"] * frame["q"])
+
+    def rival(X, threads):
+        return np.nextafter(model.predict(pd.DataFrame(X, columns=NAMES)), np.inf)
+
+    monkeypatch.setattr(speeds, "_rival", lambda model: (rival, "one above"))
+    found = speeds.bench(model, frame[NAMES], seconds=0)
+    assert not found.equal
+    assert "NOT equal to the bit: 200 of 200 differ, at most 1 ulp apart" in found.compared
+    assert len(found.timings) == 2
+
+
+def test_a_file_of_a_kind_that_is_not_written_does_not_become_a_folder(model_file, tmp_path):
+    rows(5).to_csv(tmp_path / "in.csv", index=False)
+    for name in ("out.xlsx", "out.json", "out.parq"):
+        done = run_dm("predict", model_file, "in.csv", "-o", name, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "no kind of table" in done.stderr
+        assert not (tmp_path / name).exists()
+    done = run_dm("predict", model_file, "in.csv", "-o", "answers.v2/", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "answers.v2" / "in.parquet").is_file()
+
+
+def test_a_tsv_is_written_with_tabs(machine, model_file, tmp_path):
+    rows(5).to_csv(tmp_path / "in.csv", index=False)
+    done = run_dm("predict", model_file, "in.csv", "-o", "out.tsv", "--keep", "id", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = pd.read_csv(tmp_path / "out.tsv", sep="\t")
+    assert found["prediction"].tolist() == machine.predict(rows(5)[NAMES]).tolist()

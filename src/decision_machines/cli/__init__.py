@@ -46,6 +46,11 @@ def _ended(command: Command) -> Command:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             raise typer.Exit(UNREAD) from None
+        except SystemExit as end:
+            # Rich has met the closed pipe first, and ends with 1.
+            if isinstance(end.__context__, BrokenPipeError):
+                raise typer.Exit(UNREAD) from None
+            raise
 
     return cast("Command", run)
 

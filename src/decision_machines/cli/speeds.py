@@ -6,7 +6,7 @@ import functools
 import importlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ROWS_FOR_MARGINS = 5000
 SECONDS = 1.0
+NEAR = 4
+"""Units in the last place up to which answers that differ are timed all the same."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,17 @@ class Bench:
     library: str
     engine: str
     equal: bool
+    """To the bit, all that was compared."""
     compared: str
     timings: tuple[Timing, ...]
-    """Empty where the answers differ: there is nothing to compare then."""
+    """Empty where the answers are not even near: there is nothing to compare then."""
 
 
 def bench(
     model: Any,
     X: Any = None,
     *,
+    machine: DecisionMachine | None = None,
     n_rows: int = 100_000,
     n_threads: int | None = None,
     seconds: float = SECONDS,
@@ -71,18 +75,22 @@ def bench(
         A fitted model of a supported library.
     X
         A table of rows; by default rows are drawn around the model's own thresholds.
+    machine
+        Ours; by default what `dm.convert(model)` gives.
     seconds
         How long each call is tried for its best time.
     """
-    machine = convert(model)
+    machine = convert(model) if machine is None else machine
     threads = n_threads or cpu_count()
+    oracle = oracle_of(model, machine)
+    ask: Callable[..., Any] = machine.predict
     if X is None:
-        rows = codes = draw_rows(machine, n_rows)
-        taken, ask = rows, machine.predict
+        taken = codes = draw_rows(machine, n_rows)
     else:
         codes = machine.features(X, dtype=np.float64)
+        oracle.learn_labels(X, codes)
         if machine.columns.categories or machine.columns.table_categories is not None:
-            taken, ask = _frame(X, machine), machine.predict
+            taken = _frame(X, machine)
         else:
             taken, ask = codes, coded(machine).predict
     if not len(codes):
@@ -91,13 +99,14 @@ def bench(
     # ONNX Runtime's sums depend on its threads; what it answers on one is what we read.
     alone = name.startswith("onnxruntime")
     theirs, ours = rival(taken, 1 if alone else threads), ask(taken, n_threads=threads)
-    equal, compared = compare(ours, theirs)
-    compared += " to those on one thread" if alone else ""
-    if equal:
-        what, mine, their = oracle_of(model, machine).whole(codes[:ROWS_FOR_MARGINS])
-        equal, words = compare(mine, their)
-        compared += f"; {what} of {len(codes[:ROWS_FOR_MARGINS])} rows {words}"
-    sizes = sorted({1, min(1000, len(codes)), len(codes)}) if equal else []
+    found = [compare(ours, theirs)]
+    compared = found[0].words + (" to those on one thread" if alone else "")
+    if found[0].near:
+        what, mine, their = oracle.whole(codes[:ROWS_FOR_MARGINS])
+        found.append(compare(mine, their))
+        compared += f"; {what} of {len(codes[:ROWS_FOR_MARGINS])} rows {found[1].words}"
+    near, equal = all(part.near for part in found), all(part.equal for part in found)
+    sizes = sorted({1, min(1000, len(codes)), len(codes)}) if near else []
     timings = []
     for size in sizes:
         # One row is done before a second thread has started: neither side is given one.
@@ -136,26 +145,41 @@ def draw_rows(machine: DecisionMachine, n_rows: int, seed: int = 0) -> np.ndarra
     return X.astype(columns.dtype)
 
 
-def compare(ours: Any, theirs: Any) -> tuple[bool, str]:
-    """Whether two answers are equal, and in which words."""
+class Compared(NamedTuple):
+    """How two answers compare."""
+
+    equal: bool
+    """To the bit; NaN equals NaN."""
+    near: bool
+    """Equal, or at most `NEAR` units in the last place apart."""
+    words: str
+
+
+def compare(ours: Any, theirs: Any) -> Compared:
+    """How two answers compare; floats of two sizes as the smaller of them."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if ours.size != theirs.size:
-        return False, f"have the shapes {ours.shape} and {theirs.shape}"
+        return Compared(False, False, f"have the shapes {ours.shape} and {theirs.shape}")
     theirs = theirs.reshape(ours.shape)
     if ours.dtype.kind != "f" or theirs.dtype.kind != "f":
-        differing = int(np.count_nonzero(ours != theirs))
-        return not differing, "equal" if not differing else f"differ {differing} times"
+        n = int(np.count_nonzero(ours != theirs))
+        return Compared(not n, not n, f"differ {n} times" if n else "equal")
     dtype = min(ours.dtype, theirs.dtype)
+    narrowed = "" if ours.dtype == theirs.dtype else f" as {dtype}"
     ours, theirs = ours.astype(dtype), theirs.astype(dtype)
-    if np.array_equal(ours, theirs, equal_nan=True):
-        return True, "equal to the bit"
     differing = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+    n = int(np.count_nonzero(differing))
+    if not n:
+        return Compared(True, True, f"equal to the bit{narrowed}")
     ours, theirs = ours[differing], theirs[differing]
     if not np.all(np.isfinite(ours) & np.isfinite(theirs)):
-        return False, "differ where one is no finite number"
+        return Compared(False, False, "differ where one is not a finite number")
     ulps = np.abs(ours - theirs) / np.spacing(np.maximum(np.abs(ours), np.abs(theirs)))
     furthest = float(np.max(ulps))
-    return furthest <= 2, f"at most {furthest:.0f} ulp apart"
+    words = (
+        f"NOT equal to the bit: {n} of {differing.size} differ, at most {furthest:.0f} ulp apart"
+    )
+    return Compared(False, furthest <= NEAR, words)
 
 
 def _seconds(call: Callable[[], Any], tried: float) -> float:

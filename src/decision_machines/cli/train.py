@@ -194,9 +194,18 @@ def _refuse_text(rows: LearningTable, output: Any) -> None:
         )
 
 
-def _report(model, rows, taken, own, held, judged, seconds, output) -> dict[str, Any]:
+def _report(
+    model: Any,
+    rows: LearningTable,
+    taken: TargetKind,
+    own: LearningTable,
+    held: LearningTable | None,
+    judged: dict[str, float],
+    seconds: float,
+    output: Path | None,
+) -> dict[str, Any]:
     machine = model.machine_
-    names = rows.table.column_names
+    names = rows.features.column_names
     importance = sorted(
         zip(names, model.feature_importances_.tolist(), strict=True), key=lambda pair: -pair[1]
     )

@@ -10,42 +10,58 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from .options import AsJson, Model, Trust
+from .notes import note_ignored
+from .options import TABLE, AsJson, Columns, Model, Trust
 
 
 def verify(
     model: Model,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Rows to compare too: CSV, Parquet or Arrow.")
+        Path | None, typer.Option("--data", help=f"Rows to compare, too: {TABLE}.")
     ] = None,
+    column: Columns = None,
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Prove that our machine and the model's own library route every input alike.
 
-    Prints the certificate; exits with 1 where it does not hold. With --data, also compares every
+    What is proven is the machine that `dm.load` makes of this file; it is compared with what the
+    library itself makes of the same file. Prints the certificate. With --data, also compares every
     row of a file and explains those that differ.
+
+    [bold]Examples[/]
+
+    dm verify model.txt
+
+    dm verify model.cbm --data rows.csv --json
+
+    [bold]Exit codes[/]  0 proven; 1 not proven, or rows differ; 2 the call, the model or the data
+    is wrong.
     """
     from ..explain import certify, explain_mismatch
-    from ..files.tables import read_table
-    from ..libraries import convert
+    from ..files.tables import read_features
+    from ..libraries import load
     from ..libraries.originals import open_original
 
     console = Console()
     original = open_original(model, trust=trust)
-    machine = convert(original)
-    rows = None if data is None else read_table(data)
+    machine = load(model, trust=trust)
+    rows = None
+    if data is not None:
+        found = read_features(data, machine.columns, chosen=column)
+        note_ignored(found.ignored, data)
+        rows = found.X
     certificate = certify(machine, original, rows, verbose=False if as_json else None)
     report = None if rows is None else explain_mismatch(machine, original, rows)
     holds = certificate.holds and not report
     if as_json:
-        found = {**vars(certificate), "holds": holds}
-        found["first_disagreement"] = certificate.first_disagreement and str(
+        told = {**vars(certificate), "holds": holds}
+        told["first_disagreement"] = certificate.first_disagreement and str(
             certificate.first_disagreement
         )
         if report is not None:
-            found["rows that differ"] = report.rows.tolist()
-        typer.echo(json.dumps(found, default=str))
+            told["rows that differ"] = report.rows.tolist()
+        typer.echo(json.dumps(told, default=str))
     else:
         console.print(Text(str(certificate), "green" if certificate else "red"), soft_wrap=True)
         if report is not None:

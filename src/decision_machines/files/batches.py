@@ -171,5 +171,5 @@ def reading(doing: str, names: Sequence[str] = ()) -> Iterator[None]:
         raise InputError(
             doing,
             f"it is no readable table ({csv_text.column_named(text, names)})",
-            "write this file again, or take it out; what is finished stays",
+            "write this file again, or leave it out",
         ) from None

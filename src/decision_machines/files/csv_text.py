@@ -1,8 +1,8 @@
 """The text of a CSV as columns with types: the same rules for whole files and for batches.
 
-A cell of no characters is missing, quoted or not, unless the model knows the label of no
-characters. What the model compares with thresholds is read as float64, what it knows by labels as
-these labels are; only columns that no model decides about are guessed.
+A cell of no characters is missing, quoted or not, unless that is a label which the model knows.
+What the model compares with thresholds is read as float64, what it knows by labels as these labels
+are; only columns that no model decides about are guessed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..machine import Rule
-from ..machine.label_hash import label_hash
 from .features import position_of_feature
 from .kinds import is_packed, separator
 
@@ -47,7 +46,7 @@ class TextTypes:
             return _type_of_labels(self.columns, feature)
         if feature in self._looked_up:
             return field.type
-        is_number = self.columns.table_categories is None or feature in self._compared
+        is_number = not self.columns.table_categories
         guessed = field.type
         if pa.types.is_integer(guessed) or pa.types.is_null(guessed):
             return pa.float64()
@@ -64,9 +63,9 @@ class TextTypes:
         feature = self.feature(name)
         if feature is None:
             return name in self.keep
-        labels = self.columns.categories.get(feature, ())
-        hashed = label_hash("") if self.columns.label_hash else ""
-        return "" in labels or hashed in labels
+        # CatBoost has no missing labels: it reads such a cell of a file as the label "", too.
+        is_hashed = bool(self.columns.label_hash) and feature in self.columns.categories
+        return is_hashed or "" in self.columns.categories.get(feature, ())
 
     @cached_property
     def _position(self) -> dict[str, int] | None:
@@ -81,10 +80,6 @@ class TextTypes:
         if self.columns.table_categories is None:
             return set()
         return set(self.columns.feature[self.columns.rule == Rule.MEMBER].tolist())
-
-    @cached_property
-    def _compared(self) -> set[int]:
-        return set(self.columns.feature[self.columns.rule != Rule.MEMBER].tolist())
 
 
 def _type_of_labels(columns: Columns, feature: int) -> Any:

@@ -83,7 +83,8 @@ def read_features(
     found = feature_columns(columns, names, keep=keep, chosen=chosen)
     used = list(dict.fromkeys([*found, *keep]))
     if kind == "csv":
-        table = _read_csv(path, used, {name: opened.schema.field(name).type for name in found})
+        kinds = {name: opened.schema.field(name).type for name in found}
+        table = _read_csv(path, names, used, kinds)
         table = csv_text.empty_as_missing(
             table, lambda name: name not in keep and types.takes_empty_text(name)
         )
@@ -96,7 +97,9 @@ def read_features(
     )
 
 
-def _read_csv(path: str, names: Sequence[str] = (), types: Any = None) -> Any:
+def _read_csv(
+    path: str, header: Sequence[str] = (), names: Sequence[str] = (), types: Any = None
+) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -105,7 +108,7 @@ def _read_csv(path: str, names: Sequence[str] = (), types: Any = None) -> Any:
             stream = csv_text.open_text(path, file)
             return csv.read_csv(stream, **csv_text.options(path, types, names, threads))
 
-    with reading(f"reading {path}"):
+    with reading(f"reading {path}", header):
         try:
             table = read(True)
         except pa.ArrowInvalid:

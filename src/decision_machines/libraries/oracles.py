@@ -42,7 +42,12 @@ class Oracle:
         self.machine = coded(machine)
 
     def learn_labels(self, X: Any, codes: Float[np.ndarray, "m n"]) -> None:
-        """Take the labels of X, whose codes are known, where the model does not keep them."""
+        """Take the labels of X, whose codes are known, where the model does not keep them.
+
+        Without them such a model cannot be asked about these rows.
+        """
+        if self.keeps_labels or not self.labels:
+            return
         table = X.to_pandas() if hasattr(X, "to_pandas") else X
         names = self.machine.columns.names
         if hasattr(table, "columns") and names is not None:

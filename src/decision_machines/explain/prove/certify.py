@@ -150,7 +150,7 @@ def certify(
         )
     proven = one_sided = unreachable = unknown = probes = 0
     given = None if X is None else machine.features(X, dtype=np.float64)
-    if given is not None and not oracle.keeps_labels:
+    if given is not None:
         oracle.learn_labels(X, given)
     first: Disagreement | None = None
     whole: list[np.ndarray] = []

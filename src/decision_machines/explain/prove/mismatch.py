@@ -101,8 +101,7 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
     """
     x = machine.features(X, dtype=np.float64)
     oracle = oracle_of(model, machine)
-    if not oracle.keeps_labels:
-        oracle.learn_labels(X, x)
+    oracle.learn_labels(X, x)
     labelled, machine = machine, oracle.machine
     found = _leaf_mismatches(labelled, oracle, x)
     what, ours, theirs = oracle.whole(x)

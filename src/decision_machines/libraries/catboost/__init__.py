@@ -30,13 +30,18 @@ class CatBoost(Library):
         import tempfile
         from pathlib import Path
 
+        from .objectives import CLASSIFICATION
         from .read_cbm import MAGIC
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
             path.write_bytes(data)
             kind = "cbm" if data.startswith(MAGIC) else "json"
-            return package.CatBoost().load_model(str(path), format=kind)
+            plain = package.CatBoost().load_model(str(path), format=kind)
+            # A file does not say which class wrote it: the one that fits its loss.
+            if _loss_of(plain) in CLASSIFICATION:
+                return package.CatBoostClassifier().load_model(str(path), format=kind)
+            return package.CatBoostRegressor().load_model(str(path), format=kind)
 
     def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
         from .ask import CatBoostOracle
@@ -47,6 +52,11 @@ class CatBoost(Library):
         from .ask import predictor
 
         return predictor(model)
+
+
+def _loss_of(model: Any) -> str:
+    """The name of the loss that a model was trained with, without its parameters."""
+    return str(model.get_all_params().get("loss_function", "")).split(":")[0]
 
 
 LIBRARY = CatBoost()

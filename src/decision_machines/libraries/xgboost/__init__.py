@@ -38,7 +38,12 @@ class XGBoost(Library):
     def open(self, package: Any, data: bytes) -> Any:
         booster = package.Booster()
         booster.load_model(bytearray(data))
-        return booster
+        wrapper = WRAPPERS.get(_kind_of_wrapper(booster))
+        if wrapper is None:
+            return booster
+        model = getattr(package, wrapper)()
+        model.load_model(bytearray(data))
+        return model
 
     def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
         from .ask import XGBoostOracle
@@ -49,6 +54,17 @@ class XGBoost(Library):
         from .ask import predictor
 
         return predictor(model)
+
+
+WRAPPERS = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "ranker": "XGBRanker"}
+"""What a scikit-learn wrapper notes in the file that it saves → its class."""
+
+
+def _kind_of_wrapper(booster: Any) -> str:
+    import json
+
+    noted = booster.attr("scikit_learn")
+    return "" if noted is None else str(json.loads(noted).get("_estimator_type"))
 
 
 LIBRARY = XGBoost()

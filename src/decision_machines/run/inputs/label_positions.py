@@ -46,7 +46,9 @@ def position_of(label: Any, position: dict[Any, int]) -> float:
     return float(position.get(label, -1))
 
 
-def hashed_positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, "m"]:
+def hashed_positions(
+    column: np.ndarray, labels: tuple[Any, ...], name: str = "a categorical feature"
+) -> Float[np.ndarray, "m"]:
     """The position of each entry among labels matched by the hash of their text, as CatBoost does.
 
     An integer is the label of its digits; CatBoost takes neither other numbers nor None for a
@@ -66,8 +68,9 @@ def hashed_positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.nd
             if not isinstance(value, (str, int)):
                 raise InputError(
                     "reading X",
-                    f"the entry {value!r} of a categorical feature",
-                    "give its categories as text or integers, as CatBoost asks for too",
+                    f"{name} holds {value!r}, which is no category for CatBoost",
+                    "give its categories as text or integers, and missing ones by the label that "
+                    "they had in the training data",
                 )
             text = value if isinstance(value, str) else str(int(value))
             code[value] = float(position.get(label_hash(text), -1))

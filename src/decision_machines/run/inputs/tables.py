@@ -142,7 +142,8 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
     labels = columns.categories.get(feature)
     if labels is not None:
         if columns.label_hash:
-            return hashed_positions(np.array([*series.to_list(), None], object)[:-1], labels)
+            name = f"column {series.name!r}"
+            return hashed_positions(np.array([*series.to_list(), None], object)[:-1], labels, name)
         codes = _codes(series, labels, columns.dtype)
         if columns.refuses_new_labels and np.any(codes < 0):
             raise _new_label(series.to_list()[int(np.argmax(codes < 0))], feature, columns)
