@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from ..files.features import some
+from ..machine.feature_names import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ def note_ignored(names: Sequence[str], where: object) -> None:
     """Say which columns of a file the model does not read."""
     if names:
         what = "a column" if len(names) == 1 else f"{len(names)} columns"
-        note(f"ignoring {what} of {where} that the model does not read: {some(names)}")
+        note(f"ignoring {what} of {where} that the model does not read: {listed(names)}")
 
 
 def note(text: str) -> None:
