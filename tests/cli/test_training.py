@@ -135,7 +135,7 @@ def test_tune_writes_what_the_suffix_says(folder, tmp_path, suffix):
 REFUSED_BY_TUNE = {
     "no folder": (["rows.csv", "-o", "no/such/model.dm"], "there is no folder"),
     "a kind that cannot hold it": (["rows.csv", "-o", "tuned.json"], "XGBoost model compares"),
-    "weights of text": (["rows.csv", "--weight", "id"], "weights that are no numbers"),
+    "weights of text": (["rows.csv", "--weight", "id"], "sample_weight is no array of numbers"),
     "weights of 0": (["rows.csv", "--weight", "zero"], "have weights of 0"),
     "text for numbers": (["rows.csv", "--target", "sold"], "such as '(yes|no)'"),
     "oblique tests": (["rows.csv", "-o", "tuned.txt", "--oblique"], "may not hold"),

@@ -269,11 +269,9 @@ def test_the_way_out_for_labels_works(library, name):
     frame = table()[0]
     if library == "catboost":
         frame = frame.assign(color=frame["color"].astype(str), size=frame["size"].astype(str))
-    with pytest.raises(dm.UnsupportedModelError, match="label_hash=''"):
+    with pytest.raises(dm.UnsupportedModelError, match=r"machine\.columns\.coded\(\)"):
         machine.to_onnx()
-    columns = replace(
-        machine.columns, categories={}, table_categories=None, encodes_arrays=False, label_hash=""
-    )
+    columns = machine.columns.coded()
     codes = machine.features(frame)
     coded = replace(machine, columns=columns)
     assert np.array_equal(coded.margin(codes), machine.margin(frame))

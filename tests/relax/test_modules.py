@@ -213,23 +213,6 @@ def test_a_module_trains_inside_a_network():
     assert all(part.grad is None or torch.isfinite(part.grad).all() for part in net.parameters())
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_soft_machine_follows_the_network_it_stands_in(form):
-    machine = make_forest([5, 1, 9], seed=1)  # of float64 values
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(3, 4), machine.soften(form), torch.nn.Linear(machine.n_outputs, 2)
-    )
-    x = make_rows(6, 3, dtype=torch.float32)
-    out = net(x)
-    assert out.dtype == torch.float32
-    torch.nn.functional.cross_entropy(out, torch.zeros(6, dtype=torch.int64)).backward()
-    assert net[0].weight.grad is None or net[0].weight.grad.dtype == torch.float32
-    assert net.double()(x.double()).dtype == torch.float64
-    answer, weights = machine.soften(form)(make_rows(6, dtype=torch.bfloat16), return_weights=True)
-    assert (answer.dtype, weights.dtype) == (torch.bfloat16, torch.bfloat16)
-
-
 def test_a_network_cast_to_float32_keeps_every_threshold_on_its_side():
     machine = make_forest([12, 9], seed=1)
     t = np.nextafter(machine.t.astype(np.float32).astype(np.float64), np.inf)  # just above float32

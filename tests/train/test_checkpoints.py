@@ -114,13 +114,3 @@ def test_a_mistake_in_softening_is_not_taken_for_a_link_without_a_torch_form(mon
     monkeypatch.setattr(dm.DecisionMachine, "soften", wrong)
     with pytest.raises(TypeError, match="a mistake of ours"):
         tuned()
-
-
-def test_of_a_link_without_a_torch_form_the_soft_machine_gives_margins(monkeypatch):
-    from decision_machines.relax import links
-
-    monkeypatch.delitem(links.LINKS, "identity")
-    found = tuned()
-    x = torch.from_numpy(np.array(SOURCE.features(OTHER)))
-    with torch.no_grad():
-        torch.testing.assert_close(found.soft(x), found.soft.margin(x))

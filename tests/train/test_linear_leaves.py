@@ -29,6 +29,7 @@ from decision_machines.train.regression.sweeps import (
     sweep_nodes,
 )
 from decision_machines.train.regression.tree import RegressionTree
+from decision_machines.train.rows import Rows
 
 BRIEF = RegressionEffort(n_first=1, n_second=1, first_steps=40, second_steps=40)
 

@@ -280,7 +280,7 @@ def test_poor_rows_do_no_harm(rows, y):
 
 
 BAD = {
-    "weights of text": ({"sample_weight": ["a"] * M}, "weights that are no numbers"),
+    "weights of text": ({"sample_weight": ["a"] * M}, "sample_weight is no array of numbers"),
     "a negative weight": ({"sample_weight": np.r_[-1.0, np.ones(M - 1)]}, "-1.0 in row 0"),
     "weights of 0": ({"sample_weight": np.zeros(M)}, "rows to train on have weights of 0"),
     "an array as validation": ({"validation": X}, "validation=a ndarray"),

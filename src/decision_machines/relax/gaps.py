@@ -150,7 +150,8 @@ def _neighbours(
     with np.errstate(over="ignore", invalid="ignore"):
         low = np.where(at > 0, low, high - np.maximum(step, 2 * (high - t)))
         high = np.where(at < len(values), high, low + np.maximum(step, 2 * (t - low)))
-    return low, high
+    # A step may be lost in the rounding of large values: t lies between all the same.
+    return np.minimum(low, t), np.maximum(high, np.nextafter(t, np.inf))
 
 
 def _rounded_down(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -161,7 +161,7 @@ class SoftMachine(nn.Module):
     # ------------------------------------------------------------------ from features to answers
 
     def forward(self, X: Float[Tensor, "... n_features"], return_weights: bool | str = False):
-        """The response of the machine's own link, or the margin, in the dtype of X.
+        """The response of the machine's own link, or the margin.
 
         Parameters
         ----------
@@ -170,19 +170,14 @@ class SoftMachine(nn.Module):
             as in the machine. "sparse" gives them as a sparse tensor. `by_tree` cuts them up.
         """
         margin, weights = self._margin(X, bool(return_weights))
-        answer = self._like(X, margin if self.link is None else self._respond(margin))
+        answer = margin if self.link is None else self._respond(margin)
         if weights is None:
             return answer
-        weights = self._like(X, weights)
         return answer, weights.to_sparse() if return_weights == "sparse" else weights
 
     def margin(self, X: Float[Tensor, "... n_features"]) -> Float[Tensor, "... k"]:
         """The sum before the link."""
-        return self._like(X, self._margin(X, False)[0])
-
-    def _like(self, X: Tensor, answer: Tensor) -> Tensor:
-        """In the dtype of X, as every layer answers, so that networks need no casts."""
-        return answer.to(X.dtype) if X.is_floating_point() else answer
+        return self._margin(X, False)[0]
 
     def by_tree(self, weights: Float[Tensor, "... L"]) -> tuple[Tensor, ...]:
         """Weights over all leaves, cut into one (..., leaves) tensor for each tree."""

@@ -175,7 +175,8 @@ def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]
         row = int(np.argmin(is_good))
         raise InputError(
             doing,
-            f"weights from {w.min()} to {w.max()}; a weight that is no number ≥ 0 in row {row}",
+            f"weights from {w.min()} to {w.max()}; "
+            f"a weight that is no number ≥ 0: {w[row]} in row {row}",
             "pass one finite weight from 0 for each row",
         )
     return w
