@@ -68,7 +68,12 @@ def ahead(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
     thread.start()
     try:
         while True:
-            is_item, item = made.get()
+            try:
+                is_item, item = made.get(timeout=0.1)
+            except queue.Empty:
+                if stop.is_set():  # at the end of the process
+                    return
+                continue
             if item is end:
                 return
             if not is_item:
