@@ -66,7 +66,8 @@ def read_lightgbm(model: Any) -> DecisionMachine:
 
 def _text_of(booster: Any, doing: str) -> str:
     try:
-        return booster.model_to_string()
+        found: str = booster.model_to_string()
+        return found
     except TypeError as error:
         raise UnsupportedModelError(
             doing,
