@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...machine.steps import ARITHMETIC
 from .libm import exp as exp_single
 from .libm import log
 
@@ -152,12 +153,7 @@ STEPS: dict[str, Callable[..., np.ndarray]] = {
     "opposite": opposite,
     "beside_zero": beside_zero,
     "normalize": normalize,
-    "add": _with_constants(lambda x, c: x + c),
-    "subtract": _with_constants(lambda x, c: x - c),
-    "subtract_from": _with_constants(lambda x, c: c - x),
-    "multiply": _with_constants(lambda x, c: x * c),
-    "divide": _with_constants(lambda x, c: x / c),
-    "divide_into": _with_constants(lambda x, c: c / x),
+    **{name: _with_constants(operate) for name, operate in ARITHMETIC.items()},
     "negate": lambda x: -x,
     "exp": lambda x: np.exp(x.astype(np.float64)).astype(x.dtype),
     "sigmoid": sigmoid,
