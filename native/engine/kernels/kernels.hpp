@@ -26,6 +26,11 @@ struct Feature {
     const char* data;
     int64_t stride;
     Dtype dtype;
+    const double* labels = nullptr;  // x by value, where values count labels
+    int64_t n_labels = 0;            // others are missing
+    const uint8_t* mask = nullptr;   // by row: true where it is missing
+    const uint8_t* valid = nullptr;  // a bit by row, from first_bit on: set where it is not
+    int64_t first_bit = 0;
 };
 
 // One column of the machine with its thresholds, sorted: code(z) = how many are below z.
