@@ -35,8 +35,11 @@ class LabelReader:
     (1.0, -1.0)
     """
 
-    def __init__(self, columns: Columns, labels: tuple[Any, ...]) -> None:
+    def __init__(
+        self, columns: Columns, labels: tuple[Any, ...], name: str = "a categorical feature"
+    ) -> None:
         self.labels = labels
+        self._name = name
         self._hashes = bool(columns.label_hash)
         self._refuses = columns.refuses_new_labels
         # What a label becomes that the model was not trained with.
@@ -52,7 +55,7 @@ class LabelReader:
         if self._hashes:
             one = np.empty(1, object)
             one[0] = label.item() if isinstance(label, np.generic) else label
-            return float(hashed_positions(one, self.labels)[0])
+            return float(hashed_positions(one, self.labels, self._name)[0])
         if is_missing(label):
             return float("nan")
         if self._refuses:
