@@ -110,7 +110,10 @@ def trace(model: Any, doing: str) -> Found:
 
 
 def _check_versions(model: Any, doing: str) -> dict[str, int]:
-    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    versions: dict[str, int] = {}
+    for entry in model.opset_import:
+        if versions.setdefault(entry.domain or "ai.onnx", entry.version) != entry.version:
+            refuse(doing, f"it names two versions of {entry.domain or 'ai.onnx'}")
     version = versions.get("ai.onnx.ml")
     if version is None:
         refuse(doing, "it names no version of ai.onnx.ml, the operators of trees")
