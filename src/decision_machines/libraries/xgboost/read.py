@@ -31,6 +31,7 @@ from .fields import DOCUMENT
 from .objectives import OBJECTIVES, base_margins, output_of
 from .read_binary import read_binary
 from .read_trees import leaf_width, read_forest, stored_trees
+from .releases import RELEASES
 from .ubjson import read_ubjson
 
 CUTS_LABELS_BY_BYTES = (3, 4)
@@ -163,6 +164,7 @@ def _read(
             f"train with one of {', '.join(sorted(OBJECTIVES))}",
         )
     release = tuple(document.array("version", np.int64).tolist())
+    RELEASES.note(".".join(map(str, release)), document.doing)
     try:
         return _assemble(learner, booster, kind, name, asker, source, release, base_is_margin)
     except InvariantError as error:
