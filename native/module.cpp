@@ -10,6 +10,9 @@ void bind(nanobind::module_& m);  // structure/bindings.cpp
 namespace dm::engine {
 void bind(nanobind::module_& m);  // engine/bindings.cpp
 }
+namespace dm::look_ups {
+void bind(nanobind::module_& m);  // look_ups/bindings.cpp
+}
 namespace dm::soft {
 void bind(nanobind::module_& m);             // soft/bindings.cpp
 void bind_class_step(nanobind::module_& m);  // soft/class_step_bindings.cpp
@@ -23,6 +26,7 @@ NB_MODULE(_native, m) {
     dm::common::bind_libm(m);
     dm::structure::bind(m);
     dm::engine::bind(m);
+    dm::look_ups::bind(m);
     dm::soft::bind(m);
     dm::soft::bind_class_step(m);
     dm::search::bind(m);

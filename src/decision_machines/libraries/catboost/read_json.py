@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .parts import CatFeature, Ctr, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
+from .ctr import EMPTY, MEAN, MEANS, TYPES, Combination, Ctr, CtrBase, CtrTable
+from .parts import CatFeature, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
 
 NAN_TREATMENTS = ("AsIs", "AsFalse", "AsTrue")
 
@@ -33,6 +34,7 @@ def parse_json(data: bytes, doing: str) -> Parts:
         for kind in ("text_features", "embedding_features")
         for f in reader.sequence(features, kind)
     ]
+    tables = reader.mapping(model.get("ctr_data") or {}, "ctr_data")
     scale, bias = reader.scale_and_bias(model.get("scale_and_bias"))
     if "trees" in model:
         nodes, values, tests = reader.free_trees(reader.sequence(model, "trees"), len(bias))
@@ -44,7 +46,11 @@ def parse_json(data: bytes, doing: str) -> Parts:
     return Parts(
         floats=[f for f, _ in floats],
         cats=[f for f, _ in cats],
-        ctrs=ctrs,
+        ctrs=[ctr for ctr, _ in ctrs],
+        ctr_tables={
+            ctr.base: reader.ctr_table(tables.get(identifier), ctr.base.kind)
+            for ctr, identifier in ctrs
+        },
         other_features=others,
         nodes=nodes,
         leaf_values=values,
@@ -118,8 +124,9 @@ class _Reader:
                 str(feature.get("feature_id", feature.get("feature_name", ""))),
                 borders,
                 has_nans and treatment == "AsTrue",
+                index := self.integer(feature, "feature_index"),
             ),
-            self.integer(feature, "feature_index"),
+            index,
         )
 
     def cat_feature(self, value: Any) -> tuple[CatFeature, int]:
@@ -130,15 +137,64 @@ class _Reader:
                 self.integer(feature, "flat_feature_index"),
                 str(feature.get("feature_id", feature.get("feature_name", ""))),
                 np.array(values, np.int32),
+                index := self.integer(feature, "feature_index"),
             ),
-            self.integer(feature, "feature_index"),
+            index,
         )
 
-    def ctr(self, value: Any) -> Ctr:
+    def ctr(self, value: Any) -> tuple[Ctr, str]:
+        """A CTR, and the name of its table."""
         ctr = self.mapping(value, "a CTR")
-        elements = [self.mapping(e, "a CTR's element") for e in self.sequence(ctr, "elements")]
-        cats = [self.integer(e, "cat_feature_index") for e in elements if "cat_feature_index" in e]
-        return Ctr(len(self.numbers(ctr.get("borders"), "a CTR's borders")), tuple(cats))
+        kind, identifier = ctr.get("ctr_type"), ctr.get("identifier")
+        if kind not in TYPES or not isinstance(identifier, str):
+            refuse(self.doing, f"a CTR of the type {_short(kind)}, called {_short(identifier)}")
+        numbers = self.numbers(
+            [ctr.get(key) for key in ("prior_numerator", "prior_denomerator", "shift", "scale")],
+            "the numbers of a CTR",
+        )
+        cats: list[int] = []
+        above: list[tuple[int, float]] = []
+        equals: list[tuple[int, int]] = []
+        for entry in self.sequence(ctr, "elements"):
+            element = self.mapping(entry, "an element of a CTR")
+            match element.get("combination_element"):
+                case "cat_feature_value":
+                    cats.append(self.integer(element, "cat_feature_index"))
+                case "float_feature":
+                    border = self.numbers([element.get("border")], "a border").astype(np.float32)
+                    above.append((self.integer(element, "float_feature_index"), float(border[0])))
+                case "cat_feature_exact_value":
+                    label = self.hash(element.get("value"))
+                    equals.append((self.integer(element, "cat_feature_index"), label))
+                case other:
+                    refuse(self.doing, f"a CTR of an element {_short(other)}")
+        with np.errstate(over="ignore"):
+            borders = self.numbers(ctr.get("borders"), "a CTR's borders").astype(np.float32)
+        combination = Combination(tuple(cats), tuple(above), tuple(equals))
+        target_border = self.integer(ctr, "target_border_idx")
+        # The file does not keep how targets were divided; a table is told by its name alone.
+        base = CtrBase(combination, TYPES[kind], 0)
+        return Ctr(base, target_border, *numbers.tolist(), borders), identifier
+
+    def ctr_table(self, value: Any, kind: int) -> CtrTable:
+        table = self.mapping(value, "a table of a CTR")
+        stride, flat = self.integer(table, "hash_stride"), self.sequence(table, "hash_map")
+        width = 2 if kind in MEANS else stride - 1
+        if stride < 2 or stride != width + 1 or len(flat) % stride:
+            refuse(self.doing, f"a table of a CTR of {len(flat)} entries in rows of {stride}")
+        texts = flat[::stride]
+        if not all(isinstance(t, str) and t.isdecimal() and int(t) < 1 << 64 for t in texts):
+            refuse(self.doing, "a hash in a table of a CTR that is not a number of 64 bits")
+        keys = np.array([int(t) for t in texts], np.uint64)
+        columns = [self.numbers(flat[i::stride], "counts of a CTR") for i in range(1, stride)]
+        is_used = keys != EMPTY
+        if kind in MEANS:
+            rows = np.empty(len(keys), MEAN)
+            rows["sum"], rows["count"] = columns
+        else:
+            rows = np.stack(columns, axis=1).astype(np.int32)
+        denominator = self.integer(table, "counter_denominator")
+        return CtrTable.sorted(keys[is_used], rows[is_used], denominator, self.doing)
 
     def scale_and_bias(self, value: Any) -> tuple[float, np.ndarray]:
         if value is None:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from ..inputs.features import is_table, read_features
 from ..inputs.sparse_matrices import sparse_rows
 from ..inputs.tables import table_columns
+from .look_ups import StatisticsReader, with_statistics_as_features
 from .native import compile_plan
 from .processor import cpu_count, target
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 ROWS_FOR_THREADS = 2048
 """Fewer rows than this are done before a second thread has started."""
 ROWS_AT_ONCE = 65536
+ROWS_WITH_STATISTICS = 8192
+"""Rows whose statistics stay in a cache until they are tested."""
 
 
 class Compiled:
@@ -30,13 +33,15 @@ class Compiled:
     as soon as nothing else holds the machine.
     """
 
-    __slots__ = ("columns", "dtype", "n_outputs", "n_trees", "plan", "width")
+    __slots__ = ("columns", "dtype", "n_outputs", "n_trees", "plan", "statistics", "width")
 
     def __init__(self, machine: DecisionMachine) -> None:
         columns = machine.columns
-        self.plan = compile_plan(machine, target=target())
+        self.plan = compile_plan(with_statistics_as_features(machine), target=target())
         self.columns = columns
-        self.width = -1 if columns.encodes_arrays else columns.n_features
+        self.statistics = None if columns.look_ups is None else StatisticsReader(columns)
+        needs_reading = columns.encodes_arrays or columns.look_ups is not None
+        self.width = -1 if needs_reading else columns.n_features
         """Columns of an array that can be handed over as it is; -1 where none can."""
         self.n_outputs = machine.n_outputs
         self.n_trees = machine.n_trees
@@ -53,6 +58,8 @@ class Compiled:
         X is read where it lies if the engine can, else turned into floats a block at a time.
         """
         plan, columns = self.plan, self.columns
+        if self.statistics is not None:
+            return self._with_statistics(self.statistics, X, n_threads, leaves)
         if sp.issparse(X) and not columns.encodes_arrays:
             rows = sparse_rows(X, columns)
             out = self._empty(rows.shape[0], leaves)
@@ -71,6 +78,25 @@ class Compiled:
             if plan.array(X, out, leaves, threads):
                 return out
         return self._in_blocks(X, n_threads, leaves)
+
+    def _with_statistics(
+        self, statistics: StatisticsReader, X: Any, n_threads: int | None, leaves: bool
+    ) -> np.ndarray:
+        """The same where columns are looked up: a block's statistics are found, then its leaves."""
+        if is_table(X):
+            n_rows, values = table_columns(X, self.columns)
+        else:
+            rows = read_features(X, self.columns)
+            n_rows, values = rows.n_rows, list(np.asarray(rows.block(0, rows.n_rows)).T)
+        out = self._empty(n_rows, leaves)
+        for start in range(0, n_rows, ROWS_WITH_STATISTICS):
+            stop = min(start + ROWS_WITH_STATISTICS, n_rows)
+            threads = _threads(stop - start, n_threads)
+            block = [column[start:stop] for column in values]
+            block += list(statistics.read(block, stop - start, threads))
+            is_read = self.plan.features(block, stop - start, out[start:stop], leaves, threads)
+            assert is_read, "the engine reads every array of numbers"
+        return out
 
     def _in_blocks(self, X: Any, n_threads: int | None, leaves: bool) -> np.ndarray:
         rows = read_features(X, self.columns)
