@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import InvariantError
 from .arrays import Part, frozen, namespace
 from .category_sets import CategorySets
-from .look_ups import LookUps
+from .look_ups import LOOK_UP, LookUps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Rule(enum.IntEnum):
     """z = NaN where x is within 1e-35 (as a float32) of zero."""
     MEMBER = 3
     """z = 0, 1 or NaN by looking the category int(x) up in the column's set."""
-    LOOK_UP = 4
+    LOOK_UP = LOOK_UP
     """z = a statistic, found in a table by a combination of features; `feature` is the first."""
 
 
@@ -192,12 +192,6 @@ class Columns(Part):
                 f"a combination reads a feature outside 0..{self.n_features - 1}",
                 "correct look_ups.term_feature or columns.n_features",
             )
-        if self.dtype != np.float32:
-            raise InvariantError(
-                "statistics are float32",
-                f"columns of {self.dtype} with tables of statistics",
-                "use columns of float32",
-            )
 
     def __len__(self) -> int:
         return len(self.feature)
@@ -321,6 +315,6 @@ class Columns(Part):
                 column = self.sets.look_up(n_member, column)
                 n_member += 1
             elif rule == Rule.LOOK_UP:
-                column = xp.asarray(next(statistics))
+                column = xp.astype(xp.asarray(next(statistics)), x.dtype)
             z.append(column)
         return xp.stack(z, axis=1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InvariantError
+from ..errors import InvariantError, UnsupportedModelError
 from .arrays import Part, frozen
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int, Num, UInt64
 
+    from .machine import DecisionMachine
+
+LOOK_UP = 4
+"""The number of `Rule.LOOK_UP`."""
 MOST_CATEGORIES = 1 << 24
 """Categories of one feature: each must be a float32."""
 
@@ -177,7 +181,9 @@ class LookUps(Part):
         return np.where(is_found, at, len(keys))
 
     def read(self, x: Num[np.ndarray, "m n_features"]) -> Float[np.ndarray, "m c"]:
-        """z of all look-up columns."""
+        """z of all look-up columns, of rows in any dtype."""
+        with np.errstate(over="ignore"):
+            x = x.astype(np.float32, copy=False)
         z = np.empty((len(x), len(self.column_table)), np.float32)
         starts = self.value_start
         for table in np.unique(self.column_table).tolist():
@@ -186,6 +192,27 @@ class LookUps(Part):
             own = np.flatnonzero(self.column_table == table)
             z[:, own] = values[self.rows(table, x)][:, self.column_statistic[own]]
         return z
+
+
+def check_single_features(machine: DecisionMachine, doing: str) -> None:
+    """Refuse a machine with a test that reads several features through a table.
+
+    Examples
+    --------
+    >>> import decision_machines as dm
+    >>> check_single_features(dm.figure_one(), "drawing boxes")
+    """
+    columns = machine.columns
+    if columns.look_ups is None or machine.is_oblique:
+        return
+    is_looked_up = columns.rule[machine.selection] == LOOK_UP
+    if np.any(is_looked_up):
+        column = int(machine.selection[int(np.argmax(is_looked_up))])
+        raise UnsupportedModelError(
+            doing,
+            f"a test reads the {columns.name(column)}: several features at once",
+            "train CatBoost with max_ctr_complexity=1, whose tests read one feature each",
+        )
 
 
 def _divides(start: Int[np.ndarray, "p+1"], n: int, size: int) -> bool:

@@ -90,6 +90,20 @@ ARRAYS: dict[str, Array] = {
     "columns.sets.members": Array(("I64",), "m", needed=False),
     "columns.sets.answer": Array(("I8",), "m", needed=False),
     "columns.sets.outside": Array(("I8",), "c", needed=False),
+    "columns.look_ups.column_table": Array(("I32",), "d", needed=False),
+    "columns.look_ups.column_statistic": Array(("I32",), "d", needed=False),
+    "columns.look_ups.term_start": Array(("I64",), "a+1", needed=False),
+    "columns.look_ups.term_feature": Array(("I32",), "q", needed=False),
+    "columns.look_ups.term_kind": Array(("U8",), "q", needed=False),
+    "columns.look_ups.term_number": Array(("F32",), "q", needed=False),
+    "columns.look_ups.term_missing": Array(("U8",), "q", needed=False),
+    "columns.look_ups.term_adds": Array(("U64",), "q", needed=False),
+    "columns.look_ups.label_start": Array(("I64",), "q+1", needed=False),
+    "columns.look_ups.label_adds": Array(("U64",), "b", needed=False),
+    "columns.look_ups.key_start": Array(("I64",), "a+1", needed=False),
+    "columns.look_ups.keys": Array(("U64",), "r", needed=False),
+    "columns.look_ups.n_statistics": Array(("I32",), "a", needed=False),
+    "columns.look_ups.values": Array(("F32",), "s", needed=False),
     "selection": Array(("I32",), "J", needed=False),
     "selection.data": Array(FLOATS, "w", needed=False),
     "selection.indices": Array(INDICES, "w", needed=False),
@@ -111,8 +125,9 @@ ARRAYS: dict[str, Array] = {
 }
 """Every array of the newest version. A letter stands for one size in the whole file:
 n columns, c sets of m members, J tests, L leaves, T trees, v values of a leaf, k outputs,
-w weights of oblique tests, p terms of linear leaves."""
-TOGETHER = ("columns.sets.", "selection.", "linear.")
+w weights of oblique tests, p terms of linear leaves; d look-up columns, a tables with q terms of
+combinations, b numbers of labels, r keys and s values."""
+TOGETHER = ("columns.sets.", "columns.look_ups.", "selection.", "linear.")
 """Arrays whose names begin so are all there or none."""
 
 CLASSES = "output.classes."

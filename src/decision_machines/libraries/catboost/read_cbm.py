@@ -122,10 +122,8 @@ def _ctr_base(base: Table | None, doing: str) -> CtrBase:
 
 def _ctr_tables(data: memoryview, parts: list[str], doing: str) -> dict[CtrBase, CtrTable]:
     """The tables that stand behind the FlatBuffer, if the model says that they do."""
-    if parts != [CTR_PART]:
-        if parts:
-            refuse(doing, f"parts of the kinds {parts}, of which only {CTR_PART!r} is known")
-        return {}
+    if parts[:1] != [CTR_PART]:
+        return {}  # another part belongs to text or embedding features, which are refused
     found: dict[CtrBase, CtrTable] = {}
     at = 4
     for _ in range(int.from_bytes(data[:4], "little")):
