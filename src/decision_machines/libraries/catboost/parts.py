@@ -71,6 +71,8 @@ class Parts:
     """Text and embedding features."""
     nodes: Nodes
     leaf_values: Float[np.ndarray, "L k"]
+    leaf_weights: Float[np.ndarray, "L"] | None
+    """The training weight of each leaf, where the file has it."""
     scale: float
     bias: Float[np.ndarray, "k"]
     info: Mapping[str, Any]

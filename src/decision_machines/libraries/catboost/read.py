@@ -21,7 +21,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
-from ...machine import CategorySets, Columns, DecisionMachine, Rule, Trees, layout
+from ...machine import (
+    CategorySets,
+    Columns,
+    DecisionMachine,
+    Rule,
+    Trees,
+    layout,
+    stored_cover,
+)
+from ...machine.cover import cover_above
 from ...machine.label_hash import label_hash
 from .ctr_tests import CtrTests
 from .objectives import output_of
@@ -92,6 +101,7 @@ def _machine(parts: Parts, kind: str | None, source: str, doing: str) -> Decisio
     rows = nodes.row[found.leaves]
     # Left of a test is x ≤ border; a member column answers 1 where x is the label asked for.
     output, V = output_of(parts, parts.leaf_values[rows], kind, doing)
+    trees = Trees(found.test_start, leaf_ids=rows - nodes.first_row[leaf_tree])
     return DecisionMachine(
         columns=tests.columns(),
         selection=tests.column[asked],
@@ -99,9 +109,14 @@ def _machine(parts: Parts, kind: str | None, source: str, doing: str) -> Decisio
         missing=tests.missing[asked],
         children=found.children,
         V=V,
-        trees=Trees(found.test_start, leaf_ids=rows - nodes.first_row[leaf_tree]),
+        trees=trees,
         output=output,
         source=source,
+        cover=None
+        if parts.leaf_weights is None
+        else stored_cover(
+            *cover_above(parts.leaf_weights[rows], found.children, trees), found.test_start
+        ),
     )
 
 

@@ -36,6 +36,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
     if k < 1 or len(values) % k:
         refuse(doing, f"{len(values)} leaf values for {k} outputs")
     leaf_values = values.reshape(-1, k)
+    weights = trees.vector(9, "<f8")
     sizes, splits = trees.vector(2, "<i4").astype(np.int64), trees.vector(1, "<i4").astype(np.int64)
     steps = trees.vector(10, np.dtype("<u2,<u2"))
     nodes = (
@@ -67,6 +68,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
         + [feature.text(2) or "an embedding feature" for feature in trees.tables(18)],
         nodes=nodes,
         leaf_values=leaf_values,
+        leaf_weights=weights if len(weights) == len(leaf_values) else None,
         scale=trees.scalar(14, "<f8", 1.0),
         bias=bias if len(bias) else np.full(k, trees.scalar(15, "<f8", 0.0)),
         info={entry.text(0): _info(entry.text(1)) for entry in core.tables(2)},

@@ -37,10 +37,12 @@ def parse_json(data: bytes, doing: str) -> Parts:
     tables = reader.mapping(model.get("ctr_data") or {}, "ctr_data")
     scale, bias = reader.scale_and_bias(model.get("scale_and_bias"))
     if "trees" in model:
-        nodes, values, tests = reader.free_trees(reader.sequence(model, "trees"), len(bias))
+        nodes, values, tests, weights = reader.free_trees(
+            reader.sequence(model, "trees"), len(bias)
+        )
     else:
         trees = reader.sequence(model, "oblivious_trees")
-        nodes, values, tests = reader.symmetric_trees(trees, len(bias))
+        nodes, values, tests, weights = reader.symmetric_trees(trees, len(bias))
     reader.check_tests(tests, floats, cats)
     hashes = [reader.mapping(h, "a hash") for h in reader.sequence(features, "cat_features_hash")]
     return Parts(
@@ -54,6 +56,7 @@ def parse_json(data: bytes, doing: str) -> Parts:
         other_features=others,
         nodes=nodes,
         leaf_values=values,
+        leaf_weights=weights if len(weights) == len(values) else None,
         scale=scale,
         bias=bias,
         info=reader.mapping(model.get("model_info", {}), "model_info"),
@@ -207,8 +210,11 @@ class _Reader:
 
     # ------------------------------------------------------------------ trees
 
-    def symmetric_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict]]:
+    def symmetric_trees(
+        self, trees: list, k: int
+    ) -> tuple[Nodes, np.ndarray, list[dict], np.ndarray]:
         tests, sizes, values = [], [], []
+        weights: list[np.ndarray] = []
         for i, value in enumerate(trees):
             tree = self.mapping(value, f"tree {i}")
             splits = self.sequence(tree, "splits")
@@ -222,16 +228,18 @@ class _Reader:
             tests.extend(splits)
             sizes.append(len(splits))
             values.append(leaves)
+            weights.append(self.numbers(tree.get("leaf_weights", []), f"leaf_weights of tree {i}"))
         rows = (np.concatenate(values) if values else np.empty(0)).reshape(-1, k)
         bins = self.bins(tests)
         nodes = symmetric_nodes(np.array(sizes, np.int64), bins, len(rows), self.doing)
-        return nodes, rows, tests
+        return nodes, rows, tests, np.concatenate([*weights, np.empty(0)])
 
-    def free_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict]]:
+    def free_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict], np.ndarray]:
         """Nested trees of any shape, unnested with a stack: nodes in preorder, leaves in order."""
         left: list[int] = []
         right: list[int] = []
         values: list[Any] = []
+        weights: list[Any] = []
         inner, rows, tests = [], [], []
         start, first_row = [0], []
         for i, tree in enumerate(trees):
@@ -253,6 +261,7 @@ class _Reader:
                     stack.append((node.get("left"), left, at))
                 else:
                     rows.append(len(values))
+                    weights += [node["weight"]] if "weight" in node else []
                     value = node.get("value")
                     values.append(value if isinstance(value, list) else [value])
             start.append(len(left))
@@ -269,7 +278,7 @@ class _Reader:
             np.array(start, np.int64),
             np.array(first_row, np.int64),
         )
-        return nodes, flat.reshape(-1, k), tests
+        return nodes, flat.reshape(-1, k), tests, self.numbers(weights, "leaf weights")
 
     def bins(self, tests: list) -> np.ndarray:
         return np.array(

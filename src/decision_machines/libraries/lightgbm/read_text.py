@@ -24,11 +24,12 @@ HEADER_IDLE = {"label_index", "monotone_constraints"}
 TREE_READ = {
     b"num_leaves", b"num_cat", b"split_feature", b"threshold", b"decision_type", b"left_child",
     b"right_child", b"leaf_value", b"cat_boundaries", b"cat_threshold", b"is_linear",
-    b"leaf_const", b"num_features", b"leaf_features", b"leaf_coeff",
+    b"leaf_const", b"num_features", b"leaf_features", b"leaf_coeff", b"leaf_count",
+    b"internal_count",
 }  # fmt: skip
 TREE_IDLE = {
-    b"Tree", b"split_gain", b"leaf_weight", b"leaf_count", b"leaf_parent", b"internal_value",
-    b"internal_weight", b"internal_count", b"shrinkage", b"has_categorical",
+    b"Tree", b"split_gain", b"leaf_weight", b"leaf_parent", b"internal_value",
+    b"internal_weight", b"shrinkage", b"has_categorical",
 }  # fmt: skip
 END = b"\nend of trees"
 OLD_ENDS = (b"\nfeature importances:", b"\nfeature_importances:")

@@ -14,7 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
-from ...machine import CategorySets, Columns, DecisionMachine, LinearLeaves, Output, Trees, schema
+from ...machine import (
+    CategorySets,
+    Columns,
+    Cover,
+    DecisionMachine,
+    LinearLeaves,
+    Output,
+    Trees,
+    schema,
+)
 from ...machine.look_ups import LookUps
 from ...machine.schema import label_from_json, number_from_json, parameter_from_json
 from ..document import Document
@@ -86,6 +95,9 @@ def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachi
         output=output,
         linear=linear,
         source=document.text("source"),
+        cover=Cover(arrays["cover.tests"], arrays["cover.leaves"])
+        if "cover.tests" in arrays
+        else None,
     )
 
 

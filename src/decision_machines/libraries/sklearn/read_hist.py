@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
-from ...machine import CategorySets, Columns, DecisionMachine, Output, Rule, Trees, layout
+from ...machine import (
+    CategorySets,
+    Columns,
+    DecisionMachine,
+    Output,
+    Rule,
+    Trees,
+    layout,
+    stored_cover,
+)
 from .read_trees import n_features_of, require_fitted, source_of
 
 LINKS = {
@@ -70,6 +79,7 @@ def read_hist_gradient_boosting(model: Any) -> DecisionMachine:
         ),
         output=_output(model, base),
         source=source,
+        cover=stored_cover(join("count")[tests], join("count")[found.leaves], found.test_start),
     )
 
 
