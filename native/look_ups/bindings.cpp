@@ -31,13 +31,13 @@ Tables make(int64_t n_inputs, In<int32_t, 1> column_table, In<int32_t, 1> column
         table.n_statistics = n_statistics(i);
         for (int64_t j = term_start(i); j < term_start(i + 1); ++j) {
             require(0 <= input(j) && input(j) < n_inputs, "a term of a row that is not there");
-            table.terms.push_back({input(j),
-                                   static_cast<Ask>(kind(j)),
-                                   number(j),
-                                   missing(j) != 0,
-                                   adds(j),
-                                   {label_adds.data() + label_start(j),
-                                    label_adds.data() + label_start(j + 1)}});
+            table.terms.push_back(
+                {input(j),
+                 static_cast<Ask>(kind(j)),
+                 number(j),
+                 missing(j) != 0,
+                 adds(j),
+                 {label_adds.data() + label_start(j), label_adds.data() + label_start(j + 1)}});
         }
         const int64_t n_keys = key_start(i + 1) - key_start(i);
         require(n_keys < (int64_t{1} << 31), "a table of more than 2**31 keys");

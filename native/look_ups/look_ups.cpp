@@ -54,7 +54,8 @@ void Table::hold(const uint64_t* keys, int64_t n_keys) {
 
 uint32_t Table::row(uint64_t key) const {
     const size_t mask = slots.size() - 1;
-    const uint32_t none = static_cast<uint32_t>(static_cast<int64_t>(values.size()) / n_statistics - 1);
+    const uint32_t none =
+        static_cast<uint32_t>(static_cast<int64_t>(values.size()) / n_statistics - 1);
     size_t at = static_cast<size_t>((key * kSpread) >> shift);
     while (slots[at].row != none && slots[at].key != key) at = (at + 1) & mask;
     return slots[at].row;
@@ -75,10 +76,9 @@ void Tables::read_block(const float* x, int64_t n_rows, int64_t first, int64_t s
             else
                 add_answers(term, column, size, keys);
         }
-        const uint32_t none =
-            static_cast<uint32_t>(static_cast<int64_t>(table.values.size()) / table.n_statistics - 1);
-        for (int64_t i = 0; i < size; ++i)
-            rows[i] = keys.known[i] ? table.row(keys.key[i]) : none;
+        const uint32_t none = static_cast<uint32_t>(
+            static_cast<int64_t>(table.values.size()) / table.n_statistics - 1);
+        for (int64_t i = 0; i < size; ++i) rows[i] = keys.known[i] ? table.row(keys.key[i]) : none;
         for (const Column& column : table.columns) {
             float* out = z + column.output * n_rows + first;
             const float* values = table.values.data() + column.statistic;

@@ -10,10 +10,10 @@ enum class Ask : uint8_t { label, equals, above };
 
 // What one term adds to the key of a row.
 struct Term {
-    int64_t input;   // row of x
+    int64_t input;  // row of x
     Ask ask;
-    float number;    // the category or the border
-    bool missing;    // whether NaN is above
+    float number;  // the category or the border
+    bool missing;  // whether NaN is above
     uint64_t adds;
     std::vector<uint64_t> labels;  // by category
 };

@@ -1,7 +1,7 @@
 """Tables of statistics, looked up by a combination of features, as CatBoost's CTRs are.
 
-A *combination* is a list of terms, each of which adds a number of 64 bits to a key: a label adds the
-number of its category, a test adds its number where it says yes. The key finds a row of the
+A *combination* is a list of terms, each of which adds a number of 64 bits to a key: a label adds
+the number of its category, a test adds its number where it says yes. The key finds a row of the
 combination's table; each of the table's statistics is one column z.
 """
 

@@ -55,7 +55,9 @@ class Combinations:
         if key not in self._rows:
             self._rows[key] = int(look_ups.rows(table, np.array([row], np.float32))[0])
         start = int(look_ups.value_start[table])
-        return float(look_ups.values[start + self._rows[key] * look_ups.n_statistics[table] + which])
+        return float(
+            look_ups.values[start + self._rows[key] * look_ups.n_statistics[table] + which]
+        )
 
     def _make(self, look_ups: LookUps, table: int) -> Combination:
         features = look_ups.features(table)

@@ -75,9 +75,7 @@ def find_labels(
             )
         waiting = later
     for combination in keys:
-        _check_all_found(
-            combination, keys[combination], found, names, is_of_training_rows, doing
-        )
+        _check_all_found(combination, keys[combination], found, names, is_of_training_rows, doing)
     return {
         cat: np.concatenate([first, np.setdiff1d(labels, first)])
         for cat, labels in found.items()

@@ -68,9 +68,10 @@ class CtrTests:
             values = statistic(ctr, parts.ctr_tables[ctr.base], doing)
             cats = ctr.base.combination.cats
             is_alone = not (cats[1:] or ctr.base.combination.above or ctr.base.combination.equals)
-            if is_alone and len(self.labels[self.flat_cat[cats[0]]]) * len(
-                ctr.borders
-            ) <= MOST_MEMBERS:
+            if (
+                is_alone
+                and len(self.labels[self.flat_cat[cats[0]]]) * len(ctr.borders) <= MOST_MEMBERS
+            ):
                 own = self._sets(ctr, values)
                 column, t = np.arange(len(own)), np.full(len(own), 0.5, np.float32)
             else:
@@ -100,7 +101,9 @@ class CtrTests:
             refuse(self.doing, "a CTR of a feature that the model does not have")
         if ctr.base not in self.parts.ctr_tables:
             refuse(self.doing, "a CTR without its table")
-        if not np.all(np.isfinite([*ctr.borders, ctr.prior, ctr.denominator, ctr.shift, ctr.scale])):
+        if not np.all(
+            np.isfinite([*ctr.borders, ctr.prior, ctr.denominator, ctr.shift, ctr.scale])
+        ):
             refuse(self.doing, "a CTR with a number that is not finite")
 
     def _sets(self, ctr: Ctr, values: Float[np.ndarray, "r+1"]) -> list[ColumnKey]:
@@ -199,13 +202,13 @@ class _Tables:
         for index, border in combination.above:
             feature = tests.floats[index]
             found.append(
-                _Term(
-                    feature.flat, Term.ABOVE, border, int(feature.nan_goes_right), next(factors)
-                )
+                _Term(feature.flat, Term.ABOVE, border, int(feature.nan_goes_right), next(factors))
             )
         for cat, label in combination.equals:
             flat = tests.flat_cat[cat]
-            known = tests.labels.get(flat, next(f.values for f in tests.parts.cats if f.index == cat))
+            known = tests.labels.get(
+                flat, next(f.values for f in tests.parts.cats if f.index == cat)
+            )
             at = np.flatnonzero(known == label)
             if not len(at):
                 refuse(tests.doing, f"a CTR of the label {label}, which no test asks for")

@@ -142,8 +142,7 @@ class _Tests:
             ]
         ).astype(np.int32)
         self.t: Float[np.ndarray, "b"] = np.concatenate(
-            [f.borders for f in parts.floats]
-            + [np.full(n_members, 0.5, np.float32), self.ctrs.t]
+            [f.borders for f in parts.floats] + [np.full(n_members, 0.5, np.float32), self.ctrs.t]
         ).astype(np.float32)
         self.missing: Int[np.ndarray, "b"] = np.concatenate(
             [
@@ -166,9 +165,7 @@ class _Tests:
     def columns(self) -> Columns:
         """A column for each feature, each label that a test asks for, and each CTR's tests."""
         values = [(f.flat, i) for f in self.parts.cats for i in range(len(f.values))]
-        one_hot = [
-            (flat, Rule.MEMBER, (position,), (1,), -1) for flat, position in values
-        ]
+        one_hot = [(flat, Rule.MEMBER, (position,), (1,), -1) for flat, position in values]
         keys = [(f, Rule.VALUE) for f in range(self.n_features)] + one_hot + self.ctrs.keys
         names, categories = self.names, self.categories
         is_named = any(name != str(flat) for flat, name in names.items())

@@ -177,7 +177,8 @@ class _Reader:
         target_border = self.integer(ctr, "target_border_idx")
         # The file does not keep how targets were divided; a table is told by its name alone.
         base = CtrBase(combination, TYPES[kind], 0)
-        return Ctr(base, target_border, *numbers.tolist(), borders), identifier
+        prior, denominator, shift, scale = numbers.tolist()
+        return Ctr(base, target_border, prior, denominator, shift, scale, borders), identifier
 
     def ctr_table(self, value: Any, kind: int) -> CtrTable:
         table = self.mapping(value, "a table of a CTR")

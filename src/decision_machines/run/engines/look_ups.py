@@ -1,4 +1,4 @@
-"""Look-up columns for the native engine: statistics are found first, and are features to its plan."""
+"""Look-up columns for the native engine: to its plan, the statistics found are features."""
 
 from __future__ import annotations
 
