@@ -208,7 +208,9 @@ def test_onnx_fields_that_the_package_itself_does_not_know(name, model):
         changed = onnx.ModelProto()
         changed.CopyFrom(model)
         dict(messages(changed))[place].MergeFromString(UNKNOWN_FIELD)
-        with pytest.raises(dm.UnsupportedModelError, match=re.escape(f"{place}, field number 1000")):
+        with pytest.raises(
+            dm.UnsupportedModelError, match=re.escape(f"{place}, field number 1000")
+        ):
             dm.convert(changed)
 
 
@@ -307,7 +309,7 @@ def test_a_new_field_of_sklearns_nodes_is_refused_by_name():
         wide[field] = nodes[field]
     try:
         predictor.nodes = wide
-        with pytest.raises(dm.UnsupportedModelError, match="tree 0, nodes.gate is a field"):
+        with pytest.raises(dm.UnsupportedModelError, match=r"tree 0, nodes\.gate is a field"):
             dm.convert(model)
     finally:
         predictor.nodes = nodes

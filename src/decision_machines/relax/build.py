@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ..errors import InputError, MissingLibraryError, UnsupportedModelError
+from ..machine.look_ups import check_single_features
 from .forms import Form, choose_form
 from .gaps import Gaps
 from .linear_attention import FEATURE_MAPS
@@ -67,6 +68,7 @@ def build(
 ) -> SoftMachine:
     """A module of the machine; see `DecisionMachine.soften`."""
     name, chosen = choose_form(form, query, keys, weights)
+    check_single_features(machine, DOING)
     _check_machine(machine, chosen)
     learned = _check_learn(learn, name)
     if selection is None:

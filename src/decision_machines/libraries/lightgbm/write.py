@@ -83,7 +83,7 @@ def lightgbm_text(machine: DecisionMachine, *, margins: bool = False) -> str:
 
 def _check(machine: DecisionMachine, limits: Limits, sets: dict[int, Membership]) -> None:
     columns = machine.columns
-    limits.columns(tuple(Rule))
+    limits.columns(tuple(rule for rule in Rule if rule != Rule.LOOK_UP))
     limits.plain_sum()
     if columns.categories or columns.encodes_arrays:
         limits.no_labels()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
-from ...machine import ALL_OUTPUTS, CategorySets, Columns, Rule, Trees, layout
+from ...machine import ALL_OUTPUTS, CategorySets, Columns, Rule, Trees, layout, stored_cover
 from ..document import WHOLE, join
 from ..thresholds import strictly_below
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
 
-    from ...machine import Layout
+    from ...machine import Cover, Layout
     from ..document import Document
 
     Get = Callable[[str, Any, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
@@ -46,6 +46,7 @@ class Forest:
     children: Int[np.ndarray, "J 2"]
     V: Float[np.ndarray, "L k"]
     trees: Trees
+    cover: Cover | None
 
 
 def stored_trees(model: Document) -> list[dict[str, Any]]:
@@ -183,7 +184,18 @@ def read_forest(
             test_ids=found.tests - start[tree_of_test],
             leaf_ids=found.leaves - start[tree_of_leaf],
         ),
+        cover=_cover(trees, found, sizes, get),
     )
+
+
+def _cover(trees: list[dict], found: Layout, sizes: np.ndarray, get: Any) -> Cover | None:
+    """The sums of hessians, where the file has them."""
+    if not all("sum_hessian" in tree for tree in trees):
+        return None
+    hessian, lengths = get("sum_hessian", np.float32, None)
+    if not np.array_equal(lengths, sizes):  # by output, where leaves hold vectors
+        return None
+    return stored_cover(hessian[found.tests], hessian[found.leaves], found.test_start)
 
 
 class _Places:

@@ -1,0 +1,1 @@
+"""Shapley values of trees, exactly: by paths with covers, or against a background of rows."""
