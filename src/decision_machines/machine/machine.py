@@ -200,7 +200,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
 
     @property
     def B(self) -> sp.csr_array:
-        """(L, J) ternary templates of all trees, block-diagonal, sparse int8; made anew each time.
+        """(L, J) ternary templates of all trees, block-diagonal, sparse int8; made again each time.
 
         Paper: the template definition; Eq. `forest`.
         """

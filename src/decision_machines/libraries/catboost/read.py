@@ -76,7 +76,7 @@ def _machine(parts: Parts, kind: str | None, source: str, doing: str) -> Decisio
         raise UnsupportedModelError(
             doing,
             f"the feature {parts.other_features[0]!r} is text or an embedding",
-            "train without text and embedding features, or turn them into numbers beforehand",
+            "train without text and embedding features, or turn them into numbers first",
         )
     _check_numbers(parts, doing)
     names = _feature_names(parts, doing)
@@ -154,7 +154,7 @@ class _Tests:
             doing,
             f"{where} tests a statistic of the target over categories (CTR) of the feature {said}",
             "train with one_hot_max_size of at least the number of its categories (and "
-            "max_ctr_complexity=0), or encode the feature as numbers beforehand",
+            "max_ctr_complexity=0), or encode the feature as numbers first",
         )
 
     def columns(self, names: dict[int, str]) -> Columns:
