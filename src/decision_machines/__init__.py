@@ -26,6 +26,7 @@ from .errors import (
     NotATreeError,
     TimedOutError,
     UnsupportedModelError,
+    UntestedReleaseWarning,
 )
 from .explain import certify, diff, explain_mismatch
 from .libraries import convert, load
@@ -68,6 +69,7 @@ __all__ = [
     "TimedOutError",
     "Trees",
     "UnsupportedModelError",
+    "UntestedReleaseWarning",
     "certify",
     "column_rank",
     "convert",

@@ -60,3 +60,7 @@ class TimedOutError(DecisionMachinesError, TimeoutError):
 
 class InexactWarning(UserWarning):
     """A written model may differ from its machine in the last digits; the message says why."""
+
+
+class UntestedReleaseWarning(UserWarning):
+    """A model comes from a newer release of its library than any that the tests run against."""

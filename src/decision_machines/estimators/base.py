@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..errors import DecisionMachinesError, InputError
 from ..run.inputs.features import is_table
+from ..run.inputs.tables import with_dense_columns
 from ..train.rows import Rows
 from .distinct_rows import distinct_rows
 from .labels import check_table, encoded, label_columns, ordered_labels
@@ -54,6 +55,7 @@ class MachineEstimator(BaseEstimator):
         refuse_no_rows(X, doing)
         try:
             if is_table(X):
+                X = with_dense_columns(X)
                 check_table(X, doing, takes_text=self._takes_labels)
             if is_table(X) and (labels or not type(X).__module__.startswith("pandas")):
                 validate_data(self, X, reset=reset, skip_check_array=True)
@@ -116,6 +118,7 @@ class MachineEstimator(BaseEstimator):
             raise InputError(doing, "requires y to be passed, but the target y is None", "pass y")
         refuse_no_rows(X, doing)
         if is_table(X):
+            X = with_dense_columns(X)
             check_table(X, doing, takes_text=self._takes_labels)
             codes = self._check_y(y)
             self._read_labels(X, codes, sample_weight, doing)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelFormatError
+from .fields import unknown_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,8 @@ class Document:
 
     def __init__(self, value: Any, doing: str, path: str = "") -> None:
         self.value, self.doing, self.path = value, doing, path
+        self.asked: set[str] = set()
+        self.below: list[Document] = []
         if not isinstance(value, dict):
             raise self.fault(f"{path or 'the document'} is {_kind(value)}, not an object")
 
@@ -41,16 +44,27 @@ class Document:
     def name(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
 
+    def refuse_unread(self) -> None:
+        """Refuse the first key, here or below, that nobody has asked for."""
+        for key in self.value:
+            if key not in self.asked:
+                raise unknown_field(self.doing, self.name(key[:60]))
+        for document in self.below:
+            document.refuse_unread()
+
     def __contains__(self, key: str) -> bool:
+        self.asked.add(key)
         return key in self.value
 
     def raw(self, key: str) -> Any:
+        self.asked.add(key)
         if key not in self.value:
             raise self.fault(f"{self.name(key)} is missing")
         return self.value[key]
 
     def child(self, key: str) -> Document:
-        return Document(self.raw(key), self.doing, self.name(key))
+        self.below.append(Document(self.raw(key), self.doing, self.name(key)))
+        return self.below[-1]
 
     def text(self, key: str) -> str:
         value = self.raw(key)
@@ -70,6 +84,7 @@ class Document:
 
     def array(self, key: str, dtype: Any) -> np.ndarray:
         """A list of numbers as an array of float32, or of integers as int64."""
+        self.asked.add(key)
         return join([self.value], key, dtype, None, self.doing, self.name(key))[0]
 
     def objects(self, key: str) -> list[dict[str, Any]]:

@@ -59,6 +59,12 @@ class Table:
         """The vector of strings in a slot."""
         return [self._string(at) for at in self._targets(slot)]
 
+    def slots(self) -> list[int]:
+        """The slots that are filled."""
+        vtable = self.at - self._number(self.at, "<i4")
+        n_slots = max(self._number(vtable, "<u2") - 4, 0) // 2
+        return [slot for slot in range(n_slots) if self._field(slot) is not None]
+
     # ------------------------------------------------------------------ following offsets
 
     def _field(self, slot: int) -> int | None:

@@ -22,10 +22,12 @@ import numpy as np
 from ...errors import InputError, UnsupportedModelError
 from ...machine import CategorySets, Columns, DecisionMachine, Rule, Trees, layout
 from ...machine.label_hash import label_hash
+from .fields import INFO
 from .objectives import output_of
 from .parts import MOST_FEATURES, Parts, refuse
 from .read_cbm import MAGIC, parse_cbm
 from .read_json import parse_json
+from .releases import RELEASES, release_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -78,6 +80,8 @@ def _machine(parts: Parts, kind: str | None, source: str, doing: str) -> Decisio
             f"the feature {parts.other_features[0]!r} is text or an embedding",
             "train without text and embedding features, or turn them into numbers first",
         )
+    INFO.check(parts.info, doing, "model_info")
+    RELEASES.note(release_of(parts.info), doing)
     _check_numbers(parts, doing)
     names = _feature_names(parts, doing)
     nodes = parts.nodes

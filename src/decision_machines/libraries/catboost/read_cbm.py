@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .fields import check_cbm
 from .flatbuffer import Table
 from .parts import CatFeature, Ctr, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
 
@@ -24,6 +25,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
     core = Table.root(memoryview(data)[8 : 8 + size], doing)
     if core.text(0) != FORMAT:
         refuse(doing, f"the format {core.text(0)!r} where {FORMAT!r} is known")
+    check_cbm(core)
     trees = core.table(1)
     if trees is None:
         refuse(doing, "a model without trees")
@@ -63,7 +65,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
         leaf_values=leaf_values,
         scale=trees.scalar(14, "<f8", 1.0),
         bias=bias if len(bias) else np.full(k, trees.scalar(15, "<f8", 0.0)),
-        info={entry.text(0): _info(entry.text(1)) for entry in core.tables(2)},
+        info={entry.text(0): note_of(entry.text(1)) for entry in core.tables(2)},
     )
 
 
@@ -135,7 +137,7 @@ def _free_nodes(
     return Nodes(children[:, 0], children[:, 1], test, row, start, first_row)
 
 
-def _info(text: str) -> Any:
+def note_of(text: str) -> Any:
     """Values of the model's info are texts, some of them JSON."""
     try:
         return json.loads(text) if text[:1] == "{" else text

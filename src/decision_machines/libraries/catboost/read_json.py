@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .fields import DOCUMENT, NODE, SPLIT
 from .parts import CatFeature, Ctr, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
 
 NAN_TREATMENTS = ("AsIs", "AsFalse", "AsTrue")
@@ -24,6 +25,7 @@ def parse_json(data: bytes, doing: str) -> Parts:
         refuse(doing, f"it is not JSON ({error})")
     reader = _Reader(doing)
     model = reader.mapping(model, "the model")
+    DOCUMENT.check(model, doing)
     features = reader.mapping(model.get("features_info"), "features_info")
     floats = [reader.float_feature(f) for f in reader.sequence(features, "float_features")]
     cats = [reader.cat_feature(f) for f in reader.sequence(features, "categorical_features")]
@@ -188,6 +190,9 @@ class _Reader:
             while stack:
                 value, side, parent = stack.pop()
                 node = self.mapping(value, f"a node of tree {i}")
+                NODE.check_keys(node, self.doing, f"trees[{i}]")
+                if isinstance(node.get("split"), dict):
+                    SPLIT.check_keys(node["split"], self.doing, f"trees[{i}].split")
                 at = len(left)
                 if side is not None:
                     side[parent] = at - start[-1]

@@ -14,22 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
+from .fields import HEADER, TAIL, TREE
 
 VERSIONS = ("v2", "v3", "v4")
-HEADER_READ = {
-    "version", "num_class", "num_tree_per_iteration", "max_feature_idx", "objective",
-    "average_output", "feature_names", "feature_infos", "tree_sizes",
-}  # fmt: skip
-HEADER_IDLE = {"label_index", "monotone_constraints"}
-TREE_READ = {
-    b"num_leaves", b"num_cat", b"split_feature", b"threshold", b"decision_type", b"left_child",
-    b"right_child", b"leaf_value", b"cat_boundaries", b"cat_threshold", b"is_linear",
-    b"leaf_const", b"num_features", b"leaf_features", b"leaf_coeff",
-}  # fmt: skip
-TREE_IDLE = {
-    b"Tree", b"split_gain", b"leaf_weight", b"leaf_count", b"leaf_parent", b"internal_value",
-    b"internal_weight", b"internal_count", b"shrinkage", b"has_categorical",
-}  # fmt: skip
 END = b"\nend of trees"
 OLD_ENDS = (b"\nfeature importances:", b"\nfeature_importances:")
 
@@ -165,14 +152,8 @@ def _header(text: bytes, doing: str) -> dict[str, str]:
         key, _, value = line.partition("=")
         if key in header:
             broken(doing, f"the header has {key} twice")
-        if key not in HEADER_READ and key not in HEADER_IDLE:
-            raise UnsupportedModelError(
-                doing,
-                f"the header has a field {key[:60]!r} that we do not know",
-                "save the model again with LightGBM 2 to 4, or remove the field if it leaves "
-                "predictions alone",
-            )
         header[key] = value
+    HEADER.check_keys(header, doing, "header")
     if header.get("version") not in VERSIONS:
         raise UnsupportedModelError(
             doing,
@@ -210,19 +191,30 @@ def _fields(block: bytes, tree: int, doing: str) -> dict[bytes, bytes]:
         key, _, value = line.partition(b"=")
         if key in fields:
             broken(doing, f"tree {tree} has {_shown(key)} twice")
-        if key not in TREE_READ and key not in TREE_IDLE:
-            raise UnsupportedModelError(
-                doing,
-                f"tree {tree} has a field {_shown(key)} that we do not know",
-                "save the model again with LightGBM 2 to 4, or remove the field if it leaves "
-                "predictions alone",
-            )
         fields[key] = value
+    TREE.check_keys((key.decode("utf-8", "replace") for key in fields), doing, f"trees[{tree}]")
     return fields
+
+
+def _check_tail(tail: bytes, doing: str) -> None:
+    """Refuse a part after the trees that we do not know.
+
+    A part begins with its name on a line of its own; lines of importances have a =, those of
+    parameters brackets, and pandas_categorical its labels beside its name.
+    """
+    is_parameters = False
+    for line in tail.decode("utf-8", "replace").split("\n"):
+        name = line.partition(":")[0]
+        if is_parameters and line != "end of parameters":
+            continue
+        if name and (":" in line or "=" not in line):
+            TAIL.check_keys([name], doing, "after the trees")
+        is_parameters = name == "parameters"
 
 
 def _pandas_categorical(tail: bytes, doing: str) -> tuple[tuple[Any, ...], ...] | None:
     """The labels of the training table's categorical columns, the last line of the text."""
+    _check_tail(tail, doing)
     if b"\nparameters:\n" in tail and b"\nend of parameters" not in tail:
         broken(doing, "the line 'end of parameters' is missing: the text is truncated")
     key = b"\npandas_categorical:"

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine.steps import Step
+from .fields import check_model, check_node
+from .releases import note_versions
 from .steps import ARITHMETIC, FUNCTIONS, NORMALIZE, arithmetic_step
 from .values import Attributes, array_of, refuse
 
@@ -82,13 +84,19 @@ class Found:
 
 def trace(model: Any, doing: str) -> Found:
     """The one tree operator that the graph's outputs depend on, and how."""
-    _check_versions(model, doing)
+    versions = _check_versions(model, doing)
+    check_model(model, doing)
+    note_versions(model, versions, doing)
     graph = model.graph
     values: dict[str, Any] = {tensor.name: array_of(tensor, doing) for tensor in graph.initializer}
     values |= _inputs(graph, values, doing)
-    for node in graph.node:
+    for number, node in enumerate(graph.node):
         domain = node.domain or "ai.onnx"
         operate = OPERATORS.get((domain, node.op_type))
+        if operate is not None:
+            if domain not in versions:
+                refuse(doing, f"it names no version of {domain}, to which {node.op_type} belongs")
+            check_node(node, domain, number, doing)
         given = [values.get(name) for name in node.input]
         if operate is None:
             made: Any = Unknown(node.op_type)
@@ -101,8 +109,11 @@ def trace(model: Any, doing: str) -> Found:
     return _found(outputs, [output.name for output in graph.output], doing)
 
 
-def _check_versions(model: Any, doing: str) -> None:
-    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+def _check_versions(model: Any, doing: str) -> dict[str, int]:
+    versions: dict[str, int] = {}
+    for entry in model.opset_import:
+        if versions.setdefault(entry.domain or "ai.onnx", entry.version) != entry.version:
+            refuse(doing, f"it names two versions of {entry.domain or 'ai.onnx'}")
     version = versions.get("ai.onnx.ml")
     if version is None:
         refuse(doing, "it names no version of ai.onnx.ml, the operators of trees")
@@ -112,6 +123,7 @@ def _check_versions(model: Any, doing: str) -> None:
             f"version {version} of the operators ai.onnx.ml",
             f"convert the model for a version up to {NEWEST_VERSION}",
         )
+    return versions
 
 
 def _inputs(graph: Any, known: dict[str, Any], doing: str) -> dict[str, Features]:

@@ -16,6 +16,7 @@ from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
 from ...machine import CategorySets, Columns, DecisionMachine, LinearLeaves, Output, Trees, schema
 from ...machine.schema import label_from_json, number_from_json, parameter_from_json
 from ..document import Document
+from ..fields import unknown_field
 from .safetensors import read_container, strict_json
 
 if TYPE_CHECKING:
@@ -45,11 +46,16 @@ def read_dm_bytes(data: bytes, source: str = "a machine's file") -> DecisionMach
             f"it is of version {version}; this library reads up to {schema.VERSION}",
             "install a newer decision-machines, or save the machine again with this one",
         )
+    for key in metadata.keys() - {"format", "version", "machine"}:
+        raise unknown_field(doing, f"__metadata__.{key[:60]}")
     texts = strict_json(metadata.get("machine", ""), doing, "the machine's text")
     for old in range(int(version), schema.VERSION):
         texts, arrays = schema.UPGRADES[old](texts, arrays)
     try:
-        return _machine(Document(texts, doing), arrays)
+        document = Document(texts, doing)
+        machine = _machine(document, arrays)
+        document.refuse_unread()
+        return machine
     except InvariantError as error:
         _broken(doing, error.found)
 
@@ -97,7 +103,7 @@ def _check_arrays(arrays: dict[str, np.ndarray], doing: str) -> None:
             continue
         known = schema.ARRAYS.get(name)
         if known is None:
-            _broken(doing, f"an array {name[:60]!r} that no machine has")
+            raise unknown_field(doing, f"the array {name[:60]!r}")
         if schema.NAMES[array.dtype.newbyteorder("<")] not in known.dtypes:
             _broken(doing, f"{name} is of {array.dtype}, not of {' or '.join(known.dtypes)}")
         letters = known.shape.split()
@@ -260,12 +266,14 @@ def _classes(
         )
         stored -= {f"{schema.CLASSES}{i}" for i in range(n_groups)}
     if stored:
-        raise document.fault(f"an array {min(stored)[:60]!r} that no machine has")
+        raise unknown_field(document.doing, f"the array {min(stored)[:60]!r}")
     return found
 
 
 def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
     text = entry.text("dtype")
+    entry.asked.add("labels")
+    entry.refuse_unread()
     if array is not None:
         if array.ndim != 1 or "labels" in entry or text[1:] != array.dtype.str[1:]:
             raise entry.fault(f"{entry.path} are not the labels that the file says they are")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ..oracles import UNSEEN, Oracle, labels_of
+from ..oracles import UNSEEN, Oracle, labels_of, oracle_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,11 @@ def oracle(model: Any, machine: DecisionMachine) -> Oracle:
     for cls in type(model).__mro__:
         if cls.__name__ in KINDS and cls.__module__.startswith("sklearn."):
             return KINDS[cls.__name__](model, machine)
+    # What `read` looks through: a search, and a pipeline whose steps before the last do nothing.
     if hasattr(model, "best_estimator_"):
-        return oracle(model.best_estimator_, machine)
+        return oracle_of(model.best_estimator_, machine)
+    if hasattr(model, "steps"):
+        return oracle_of(model.steps[-1][1], machine)
     raise UnsupportedModelError(
         "asking a scikit-learn model for its own answers",
         f"a {type(model).__name__}",

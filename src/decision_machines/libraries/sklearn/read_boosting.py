@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
 from ...machine import DecisionMachine, Output
+from .fields import check_attributes
 from .read_trees import assemble, columns_of, member_trees, require_fitted, source_of, values_of
 
 REGRESSION_LOSSES = ("squared_error", "absolute_error", "huber", "quantile")
@@ -79,6 +80,7 @@ def _initial(model: Any, k: int) -> np.ndarray:
     if isinstance(init, str) and init == "zero":
         return np.zeros(k)
     name = type(init).__name__
+    check_attributes(init, f"reading a {source_of(model)}", "init_")
     is_dummy = type(init).__module__ == "sklearn.dummy" and name in CONSTANT
     if not is_dummy or init.strategy not in CONSTANT[name]:
         strategy = f" with strategy = {init.strategy!r}" if is_dummy else ""

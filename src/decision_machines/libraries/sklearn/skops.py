@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import MissingLibraryError, UnsupportedModelError
 from ..formats import broken
+from .releases import noting_releases
 
 TRUSTED = (
     "sklearn.tree._tree.Tree",
@@ -56,7 +57,8 @@ def read_skops_bytes(data: bytes, source: str) -> Any:
             "model to dm.convert",
         )
     try:
-        return skops.io.loads(data, trusted=list(TRUSTED))
+        with noting_releases(f"reading {source}"):
+            return skops.io.loads(data, trusted=list(TRUSTED))
     except MemoryError:
         raise
     except Exception as error:

@@ -31,6 +31,7 @@ from .fields import DOCUMENT
 from .objectives import OBJECTIVES, base_margins, output_of
 from .read_binary import read_binary
 from .read_trees import leaf_width, read_forest, stored_trees
+from .releases import RELEASES
 from .ubjson import read_ubjson
 
 CUTS_LABELS_BY_BYTES = (3, 4)
@@ -57,9 +58,11 @@ def read_xgboost(model: Any) -> DecisionMachine:
     if hasattr(model, "get_booster"):
         booster = _booster_of(model, doing)
         best = booster.attr("best_iteration")
+        n_classes = getattr(model, "n_classes_", None)
         asker = Asker(
             is_wrapper=True,
-            n_classes=getattr(model, "n_classes_", None),
+            # Trained on one class, XGBoost still decides between 0 and 1.
+            n_classes=None if n_classes is None else max(n_classes, 2),
             n_rounds=None if best is None else int(best) + 1,
             missing=math.nan if model.missing is None else float(model.missing),
         )
@@ -163,6 +166,7 @@ def _read(
             f"train with one of {', '.join(sorted(OBJECTIVES))}",
         )
     release = tuple(document.array("version", np.int64).tolist())
+    RELEASES.note(".".join(map(str, release)), document.doing)
     try:
         return _assemble(learner, booster, kind, name, asker, source, release, base_is_margin)
     except InvariantError as error:
@@ -195,7 +199,7 @@ def _assemble(
     if not 0 <= n_features < 2**31:
         raise learner.fault(f"{param.name('num_feature')} is {n_features}")
     n_used = _n_used(model, trees, n_outputs, asker, doing)
-    base = base_margins(name, param, n_outputs, bool(len(trees)), is_margin=base_is_margin)
+    base = base_margins(name, param, n_outputs, bool(len(trees)), release, is_margin=base_is_margin)
 
     def value(leaf: np.ndarray, tree: np.ndarray) -> np.ndarray:
         if weights is None:
