@@ -125,7 +125,7 @@ def _check_machine(machine: DecisionMachine, form: Form) -> None:
         raise UnsupportedModelError(
             DOING,
             f"output.aggregate={machine.output.aggregate!r}: the machine takes the "
-            f"{machine.output.aggregate} of its trees, which is no weighted sum",
+            f"{machine.output.aggregate} of its trees, which is not a weighted sum",
             "soften its trees one by one: machine.tree(i).soften(...)",
         )
     if machine.linear is not None and form.weights == "kernel":

@@ -42,7 +42,7 @@ class Cells:
         if machine.is_oblique:
             raise UnsupportedModelError(
                 doing,
-                "its tests are oblique: they weigh several columns, so their regions are no boxes",
+                "its tests are oblique: they weigh several columns, so their regions are not boxes",
                 "use a machine whose tests read one column each",
             )
         check_single_features(machine, doing)

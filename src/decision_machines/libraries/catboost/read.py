@@ -89,7 +89,7 @@ def _machine(parts: Parts, kind: str | None, source: str, doing: str) -> Decisio
         raise UnsupportedModelError(
             doing,
             f"the feature {parts.other_features[0]!r} is text or an embedding",
-            "train without text and embedding features, or turn them into numbers beforehand",
+            "train without text and embedding features, or turn them into numbers first",
         )
     INFO.check(parts.info, doing, "model_info")
     RELEASES.note(release_of(parts.info), doing)

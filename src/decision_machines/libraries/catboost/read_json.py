@@ -24,7 +24,7 @@ def parse_json(data: bytes, doing: str) -> Parts:
     try:
         model = json.loads(data)
     except (ValueError, RecursionError) as error:
-        refuse(doing, f"it is no JSON ({error})")
+        refuse(doing, f"it is not JSON ({error})")
     reader = _Reader(doing)
     model = reader.mapping(model, "the model")
     DOCUMENT.check(model, doing)

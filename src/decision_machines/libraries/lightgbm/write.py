@@ -133,14 +133,15 @@ def _check(machine: DecisionMachine, limits: Limits, sets: dict[int, Membership]
     )
     limits.where(
         flags(machine, sets) & columns.sets.whole,
-        "reads a set in which a fraction is no category (columns.sets.whole); LightGBM cuts it off",
+        "reads a set in which a fraction is not a category (columns.sets.whole); LightGBM cuts it "
+        "off",
         remedy,
     )
     if not columns.sets.negative_fractions:
         limits.where(
             flags(machine, (j for j, m in sets.items() if 0 in _members(m))),
-            "reads a set in which -0.5 is no category (columns.sets.negative_fractions) and 0 is a "
-            "member; LightGBM takes -0.5 for 0",
+            "reads a set in which -0.5 is not a category (columns.sets.negative_fractions) and 0 "
+            "is a member; LightGBM takes -0.5 for 0",
             remedy,
         )
     limits.where(

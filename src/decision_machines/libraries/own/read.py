@@ -327,13 +327,13 @@ def _labels(labels: Any, document: Document) -> tuple[Any, ...]:
             return tuple(label_from_json(label) for label in labels)
         except TypeError as error:
             raise document.fault(f"a label in {document.path} is {error}") from None
-    raise document.fault(f"labels in {document.path} are no list")
+    raise document.fault(f"labels in {document.path} are not a list")
 
 
 def _list(document: Document, key: str) -> list[Any]:
     value = document.raw(key)
     if not isinstance(value, list):
-        raise document.fault(f"{document.name(key)} is no list")
+        raise document.fault(f"{document.name(key)} is not a list")
     return value
 
 
@@ -347,7 +347,7 @@ def _truth(document: Document, key: str) -> bool:
 def _number(document: Document, key: str) -> float:
     value = number_from_json(document.raw(key))
     if value is None:
-        raise document.fault(f"{document.name(key)} is no number")
+        raise document.fault(f"{document.name(key)} is not a number")
     return value
 
 

@@ -1,7 +1,7 @@
 """XGBoost's trees: from the arrays that a model stores for each tree to a machine's parts.
 
 x < t goes left, in float32; NaN goes to the default child. A categorical node holds a set: a
-category in it goes right; any other, and what is no category at all (negative, or 2**24 and
+category in it goes right; any other, and what is not a category at all (negative, or 2**24 and
 more), goes left. A fraction is cut off, so 1.7 is category 1.
 """
 
@@ -72,7 +72,7 @@ def leaf_width(trees: list[dict[str, Any]], doing: str) -> int:
         width = param.get("size_leaf_vector", "1") if isinstance(param, dict) else "1"
         if not isinstance(width, (str, int)) or not str(width).isdecimal() or len(str(width)) > 9:
             raise ModelFormatError(
-                doing, f"trees[{i}].tree_param.size_leaf_vector is no size", WHOLE
+                doing, f"trees[{i}].tree_param.size_leaf_vector is not a size", WHOLE
             )
         # Old files say 0 for a leaf of one value.
         widths.add(max(int(width), 1))

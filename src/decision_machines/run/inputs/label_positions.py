@@ -35,7 +35,7 @@ def positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, 
         return np.array([position_of(value, position) for value in column.tolist()], np.float64)
     except TypeError as error:
         raise InputError(
-            "reading X", f"an entry that is no label ({error})", "give text, numbers or None"
+            "reading X", f"an entry that is not a label ({error})", "give text, numbers or None"
         ) from None
 
 
@@ -75,7 +75,7 @@ def hashed_positions(
             if not isinstance(value, (str, int)):
                 raise InputError(
                     "reading X",
-                    f"{name} holds {value!r}, which is no category for CatBoost",
+                    f"{name} holds {value!r}, which is not a category for CatBoost",
                     "give its categories as text or integers, and missing ones by the label that "
                     "they had in the training data",
                 )
