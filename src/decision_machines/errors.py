@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class DecisionMachinesError(Exception):
     """Base of all errors raised on purpose by this library.
@@ -28,7 +30,7 @@ class InvariantError(DecisionMachinesError, ValueError):
         super().__init__(f"checking the machine's invariant '{invariant}'", found, remedy)
         self.invariant = invariant
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.invariant, self.found, self.remedy)
 
 

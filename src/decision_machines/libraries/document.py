@@ -87,7 +87,7 @@ class Document:
         self.asked.add(key)
         return join([self.value], key, dtype, None, self.doing, self.name(key))[0]
 
-    def objects(self, key: str) -> list[dict]:
+    def objects(self, key: str) -> list[dict[str, Any]]:
         value = self.raw(key)
         if not isinstance(value, list):
             raise self.fault(f"{self.name(key)} is {_kind(value)}, not a list")
@@ -105,7 +105,7 @@ class Document:
 
 
 def join(
-    objects: Sequence[dict],
+    objects: Sequence[dict[str, Any]],
     key: str,
     dtype: Any,
     sizes: np.ndarray | None,
@@ -138,7 +138,7 @@ def join(
     return _numbers(parts, dtype, doing, name), lengths
 
 
-def _numbers(parts: list, dtype: Any, doing: str, name: str) -> np.ndarray:
+def _numbers(parts: list[Any], dtype: Any, doing: str, name: str) -> np.ndarray:
     allowed = "iuf" if dtype == np.float32 else "iu"
     if parts and all(isinstance(part, np.ndarray) for part in parts):
         if {part.dtype.kind for part in parts} <= set(allowed):

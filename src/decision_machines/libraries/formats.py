@@ -13,7 +13,7 @@ COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"(\xb5/\xfd")
 """How files of gzip, bzip2, xz and zstandard begin."""
 
 
-def read_file(path: str | os.PathLike, *, trust: bool = False) -> Any:
+def read_file(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """The machine in a file, or the model that it holds.
 
     Parameters

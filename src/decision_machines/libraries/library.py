@@ -52,6 +52,8 @@ class Library:
     """The releases that the tests run against; None where it has no models."""
     engine: ClassVar[str | None] = None
     """The package that predicts, where it is not `package`."""
+    opens_its_files: ClassVar[bool] = True
+    """Whether the package has an object of its own for a model file, to compare a machine with."""
 
     def formats(self) -> tuple[Format, ...]:
         """The model files that it reads."""

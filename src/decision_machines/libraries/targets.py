@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 
-def target_of(path: str | os.PathLike, to: str | None = None) -> str:
+def target_of(path: str | os.PathLike[str], to: str | None = None) -> str:
     """The kind of file that `to` names, or else the path's suffix."""
     known = targets()
     suffix = Path(path).suffix.lower()
@@ -33,7 +33,7 @@ def target_of(path: str | os.PathLike, to: str | None = None) -> str:
 
 
 def write_file(
-    machine: DecisionMachine, path: str | os.PathLike, to: str | None = None, **options: Any
+    machine: DecisionMachine, path: str | os.PathLike[str], to: str | None = None, **options: Any
 ) -> str:
     """Write the machine as a model file and give the name of its kind; atomically.
 

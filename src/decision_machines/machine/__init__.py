@@ -4,7 +4,8 @@ Everything here is exact and knows no other library. A machine is built by reade
 relaxed, explained, shown and written by other rooms; this room imports none of them.
 """
 
-from .columns import CategorySets, Columns, Rule
+from .category_sets import CategorySets
+from .columns import Columns, Rule
 from .compose import direct_sum
 from .linear import LinearLeaves
 from .machine import DecisionMachine

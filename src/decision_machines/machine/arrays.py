@@ -13,7 +13,7 @@ from ..errors import InvariantError
 class Part:
     """A frozen dataclass that is rebuilt, checked and made read-only again, by pickle and copy."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
 
 

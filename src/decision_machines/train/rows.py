@@ -143,20 +143,20 @@ def read_codes(y: Any, n_rows: int, n_classes: int, doing: str) -> Int[np.ndarra
 
 def read_targets(y: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m q"]:
     """Finite numbers, one row of them for each row."""
-    y = read_numbers(y, "y", doing)
-    y = y[:, None] if y.ndim == 1 else y
-    if y.ndim != 2 or len(y) != n_rows or y.shape[1] == 0:
+    numbers = read_numbers(y, "y", doing)
+    found: np.ndarray = numbers[:, None] if numbers.ndim == 1 else numbers
+    if found.ndim != 2 or len(found) != n_rows or found.shape[1] == 0:
         raise InputError(
             doing,
-            f"y of shape {y.shape} for {n_rows} rows",
+            f"y of shape {found.shape} for {n_rows} rows",
             "pass one number, or one row of numbers, for each row of X",
         )
-    if not np.all(np.isfinite(y)):
-        at = np.argwhere(~np.isfinite(y))[0]
+    if not np.all(np.isfinite(found)):
+        at = np.argwhere(~np.isfinite(found))[0]
         raise InputError(
-            doing, f"y[{at[0]}] is {y[tuple(at)]}", "leave rows without a finite target out"
+            doing, f"y[{at[0]}] is {found[tuple(at)]}", "leave rows without a finite target out"
         )
-    return y
+    return found
 
 
 def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]:

@@ -56,7 +56,8 @@ class Scaling:
     def __call__(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m v"]:
         """The features that vary, scaled."""
         varies = self.varies
-        return (X[:, varies] - self.centre[varies]) / self.spread[varies]
+        found: np.ndarray = (X[:, varies] - self.centre[varies]) / self.spread[varies]
+        return found
 
     def raw_tests(
         self, W: Float[np.ndarray, "J v"], t: Float[np.ndarray, "J"]

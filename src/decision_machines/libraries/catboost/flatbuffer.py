@@ -78,7 +78,8 @@ class Table:
         return self.at + offset if offset else None
 
     def _follow(self, at: int) -> int:
-        return at + self._number(at, "<u4")
+        found: int = at + self._number(at, "<u4")
+        return found
 
     def _span(self, at: int, item: int) -> tuple[int, int]:
         """Start and length of the vector whose offset stands at `at`."""
@@ -94,7 +95,8 @@ class Table:
             return []
         start, length = self._span(at, 4)
         where = start + 4 * np.arange(length, dtype=np.int64)
-        return (where + np.frombuffer(self.data, "<u4", length, start)).tolist()
+        found: list[int] = (where + np.frombuffer(self.data, "<u4", length, start)).tolist()
+        return found
 
     def _string(self, at: int) -> str:
         length = self._number(at, "<u4")

@@ -144,7 +144,7 @@ def _is_count(count: Any) -> bool:
     return isinstance(count, int) and 0 <= count <= 1 << 20
 
 
-def _typed(names: list, label_type: Any, doing: str) -> np.ndarray:
+def _typed(names: list[Any], label_type: Any, doing: str) -> np.ndarray:
     dtype = LABEL_TYPES.get(label_type) if isinstance(label_type, str) else None
     wanted: Any = {np.str_: str, np.bool_: bool}.get(dtype or object, (int, float))
     if dtype is None or not all(isinstance(name, wanted) for name in names):

@@ -65,12 +65,12 @@ class _Reader:
 
     # ------------------------------------------------------------------ values
 
-    def mapping(self, value: Any, what: str) -> dict:
+    def mapping(self, value: Any, what: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             refuse(self.doing, f"{what} is {_short(value)} where an object is needed")
         return value
 
-    def sequence(self, holder: dict, key: str) -> list:
+    def sequence(self, holder: dict[str, Any], key: str) -> list[Any]:
         value = holder.get(key)
         if value is None:
             return []
@@ -78,7 +78,7 @@ class _Reader:
             refuse(self.doing, f"{key} is {_short(value)} where a list is needed")
         return value
 
-    def integer(self, holder: dict, key: str) -> int:
+    def integer(self, holder: dict[str, Any], key: str) -> int:
         value = holder.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 31:
             refuse(self.doing, f"{key} is {_short(value)} where an integer is needed")
@@ -153,7 +153,9 @@ class _Reader:
 
     # ------------------------------------------------------------------ trees
 
-    def symmetric_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict]]:
+    def symmetric_trees(
+        self, trees: list[Any], k: int
+    ) -> tuple[Nodes, np.ndarray, list[dict[str, Any]]]:
         tests, sizes, values = [], [], []
         for i, value in enumerate(trees):
             tree = self.mapping(value, f"tree {i}")
@@ -173,7 +175,9 @@ class _Reader:
         nodes = symmetric_nodes(np.array(sizes, np.int64), bins, len(rows), self.doing)
         return nodes, rows, tests
 
-    def free_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict]]:
+    def free_trees(
+        self, trees: list[Any], k: int
+    ) -> tuple[Nodes, np.ndarray, list[dict[str, Any]]]:
         """Nested trees of any shape, unnested with a stack: nodes in preorder, leaves in order."""
         left: list[int] = []
         right: list[int] = []
@@ -220,14 +224,14 @@ class _Reader:
         )
         return nodes, flat.reshape(-1, k), tests
 
-    def bins(self, tests: list) -> np.ndarray:
+    def bins(self, tests: list[Any]) -> np.ndarray:
         return np.array(
             [self.integer(self.mapping(test, "a split"), "split_index") for test in tests], np.int64
         )
 
     def check_tests(
         self,
-        tests: list[dict],
+        tests: list[dict[str, Any]],
         floats: list[tuple[FloatFeature, int]],
         cats: list[tuple[CatFeature, int]],
     ) -> None:
@@ -250,7 +254,7 @@ class _Reader:
                 if isinstance(border, (int, float)) and abs(border) < 1e300:
                     with np.errstate(over="ignore"):
                         border = float(np.float32(border))
-                said: tuple = ("FloatFeature", test.get("float_feature_index"), border)
+                said: tuple[Any, ...] = ("FloatFeature", test.get("float_feature_index"), border)
             else:
                 value = test.get("value")
                 value = self.hash(value) if isinstance(value, int) else value

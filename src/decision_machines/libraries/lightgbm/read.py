@@ -75,7 +75,8 @@ def _installed_release() -> str:
 
 def _text_of(booster: Any, doing: str) -> str:
     try:
-        return booster.model_to_string()
+        found: str = booster.model_to_string()
+        return found
     except TypeError as error:
         raise UnsupportedModelError(
             doing,

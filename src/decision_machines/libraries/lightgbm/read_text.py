@@ -28,7 +28,7 @@ class LightgbmText:
     doing: str
     header: dict[str, str]
     trees: list[dict[bytes, bytes]]
-    pandas_categorical: tuple[tuple, ...] | None
+    pandas_categorical: tuple[tuple[Any, ...], ...] | None
 
     def number(self, key: str, low: int, high: int = 2**31 - 1) -> int:
         """A whole number of the header, within bounds."""
@@ -91,7 +91,9 @@ class LightgbmText:
             broken(self.doing, f"tree {tree} has no {key.decode()}")
         return value
 
-    def _parse(self, key: bytes, tokens: list[list[bytes]], sizes: Any, kind: type = int):
+    def _parse(
+        self, key: bytes, tokens: list[list[bytes]], sizes: Any, kind: type = int
+    ) -> np.ndarray:
         sizes = np.broadcast_to(sizes, len(tokens))
         wrong = np.fromiter(map(len, tokens), np.int64, len(tokens)) != sizes
         if np.any(wrong):
@@ -209,7 +211,7 @@ def _check_tail(tail: bytes, doing: str) -> None:
         is_parameters = name == "parameters"
 
 
-def _pandas_categorical(tail: bytes, doing: str) -> tuple[tuple, ...] | None:
+def _pandas_categorical(tail: bytes, doing: str) -> tuple[tuple[Any, ...], ...] | None:
     """The labels of the training table's categorical columns, the last line of the text."""
     _check_tail(tail, doing)
     if b"\nparameters:\n" in tail and b"\nend of parameters" not in tail:

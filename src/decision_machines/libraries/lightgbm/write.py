@@ -282,7 +282,7 @@ class _Trees:
 def _numbers(ids: np.ndarray | None, start: np.ndarray, first_is_zero: bool = False) -> np.ndarray:
     """For each test or leaf its number within its tree: the source's, or else its position."""
     sizes = np.diff(start)
-    position = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+    position: np.ndarray = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
     if ids is None or not len(ids):
         return position
     tree = np.repeat(np.arange(len(sizes)), sizes)

@@ -215,11 +215,11 @@ def _found(outputs: list[Any], names: list[str], doing: str) -> Found:
 # ---------------------------------------------------------------------- operators
 
 
-def _same(node: Any, given: list, doing: str) -> Any:
+def _same(node: Any, given: list[Any], doing: str) -> Any:
     return given[0] if given and isinstance(given[0], (Features, Answer, Label)) else None
 
 
-def _cast(node: Any, given: list, doing: str) -> Any:
+def _cast(node: Any, given: list[Any], doing: str) -> Any:
     to = Attributes(node, doing).integer("to", 0)
     value = given[0] if given else None
     if isinstance(value, Features) and to in (1, 11):
@@ -247,7 +247,7 @@ def _step(answer: Answer, name: str, constants: tuple[float, ...], dtype: Any = 
     return replace(answer, steps=steps, dtype=dtype or answer.dtype)
 
 
-def _trees(node: Any, given: list, doing: str) -> Any:
+def _trees(node: Any, given: list[Any], doing: str) -> Any:
     features = given[0] if given else None
     if not isinstance(features, Features):
         return None
@@ -265,7 +265,7 @@ def _trees(node: Any, given: list, doing: str) -> Any:
     return Answer(node, features, attributes.integer("n_targets", 1), dtype)
 
 
-def _concat(node: Any, given: list, doing: str) -> Any:
+def _concat(node: Any, given: list[Any], doing: str) -> Any:
     parts = [g for g in given if isinstance(g, Features)]
     if len(parts) != len(given) or Attributes(node, doing).integer("axis", 1) not in (1, -1):
         return None
@@ -274,7 +274,7 @@ def _concat(node: Any, given: list, doing: str) -> Any:
     return replace(parts[0], index=np.concatenate([p.index for p in parts]))
 
 
-def _select(node: Any, given: list, doing: str) -> Any:
+def _select(node: Any, given: list[Any], doing: str) -> Any:
     """ArrayFeatureExtractor, Gather: columns of features, or labels by their position."""
     if len(given) != 2:
         return None
@@ -295,7 +295,7 @@ def _labels(data: np.ndarray) -> np.ndarray:
     return np.array([s.decode() if isinstance(s, bytes) else s for s in data.tolist()])
 
 
-def _argmax(node: Any, given: list, doing: str) -> Any:
+def _argmax(node: Any, given: list[Any], doing: str) -> Any:
     attributes = Attributes(node, doing)
     fits = attributes.integer("axis", 0) in (1, -1) and not attributes.integer(
         "select_last_index", 0
@@ -305,7 +305,7 @@ def _argmax(node: Any, given: list, doing: str) -> Any:
     return None
 
 
-def _reshape(node: Any, given: list, doing: str) -> Any:
+def _reshape(node: Any, given: list[Any], doing: str) -> Any:
     """Rows stay rows, and columns columns."""
     value, shape = given if len(given) == 2 else (None, None)
     if not isinstance(shape, np.ndarray):
@@ -318,8 +318,8 @@ def _reshape(node: Any, given: list, doing: str) -> Any:
     return value if isinstance(value, Features) and shape == [-1, len(value.index)] else None
 
 
-def _arithmetic(operator: str) -> Callable:
-    def operate(node: Any, given: list, doing: str) -> Any:
+def _arithmetic(operator: str) -> Callable[..., Any]:
+    def operate(node: Any, given: list[Any], doing: str) -> Any:
         if len(given) != 2:
             return None
         first, second = given
@@ -339,31 +339,31 @@ def _arithmetic(operator: str) -> Callable:
     return operate
 
 
-def _function(step: str) -> Callable:
+def _function(step: str) -> Callable[..., Any]:
     """An operator that changes scores one by one; only a sign is alike to the bit in float64."""
     dtypes = (np.float32, np.float64) if step == "negate" else (np.float32,)
 
-    def operate(node: Any, given: list, doing: str) -> Any:
+    def operate(node: Any, given: list[Any], doing: str) -> Any:
         fits = bool(given) and isinstance(given[0], Answer) and given[0].dtype in dtypes
         return _step(given[0], step, ()) if fits else None
 
     return operate
 
 
-def _normalizer(node: Any, given: list, doing: str) -> Any:
+def _normalizer(node: Any, given: list[Any], doing: str) -> Any:
     if Attributes(node, doing).text("norm", "MAX") != "L1":
         return None
     return _step(given[0], NORMALIZE, ()) if given and isinstance(given[0], Answer) else None
 
 
-def _constant(node: Any, given: list, doing: str) -> Any:
+def _constant(node: Any, given: list[Any], doing: str) -> Any:
     for attribute in node.attribute:
         if attribute.name == "value":
             return array_of(attribute.t, doing)
     return None
 
 
-OPERATORS: dict[tuple[str, str], Callable] = {
+OPERATORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("ai.onnx", "Identity"): _same,
     ("ai.onnx", "Cast"): _cast,
     ("ai.onnx", "Concat"): _concat,

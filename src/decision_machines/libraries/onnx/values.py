@@ -31,6 +31,8 @@ def array_of(tensor: Any, doing: str) -> np.ndarray:
 
     try:
         return np.asarray(numpy_helper.to_array(tensor))
+    except MemoryError:
+        raise
     except Exception as error:
         refuse(doing, f"the tensor {tensor.name!r} cannot be read ({str(error)[:80]})")
 

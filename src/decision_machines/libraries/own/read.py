@@ -200,8 +200,8 @@ def _columns(document: Document, arrays: dict[str, np.ndarray]) -> Columns:
     )
 
 
-def _categories(document: Document, n_features: int) -> dict[int, tuple]:
-    found: dict[int, tuple] = {}
+def _categories(document: Document, n_features: int) -> dict[int, tuple[Any, ...]]:
+    found: dict[int, tuple[Any, ...]] = {}
     for entry in _list(document, "categories"):
         fits = isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int
         if not fits or not 0 <= entry[0] < n_features or entry[0] in found:
@@ -295,7 +295,7 @@ def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
 # ---------------------------------------------------------------------- values of JSON
 
 
-def _labels(labels: Any, document: Document) -> tuple:
+def _labels(labels: Any, document: Document) -> tuple[Any, ...]:
     if isinstance(labels, list):
         try:
             return tuple(label_from_json(label) for label in labels)
@@ -304,7 +304,7 @@ def _labels(labels: Any, document: Document) -> tuple:
     raise document.fault(f"labels in {document.path} are no list")
 
 
-def _list(document: Document, key: str) -> list:
+def _list(document: Document, key: str) -> list[Any]:
     value = document.raw(key)
     if not isinstance(value, list):
         raise document.fault(f"{document.name(key)} is no list")

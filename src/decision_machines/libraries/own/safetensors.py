@@ -91,7 +91,7 @@ def strict_json(text: bytes | str, doing: str, what: str) -> Any:
         _broken(doing, f"{what} is no JSON ({str(error)[:80]})")
 
 
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict:
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")

@@ -25,7 +25,7 @@ DOING = "saving a machine"
 ALIGNMENT = 8
 
 
-def save(machine: DecisionMachine, path: str | os.PathLike) -> None:
+def save(machine: DecisionMachine, path: str | os.PathLike[str]) -> None:
     """Write the machine to a file, atomically; see `DecisionMachine.save`."""
     write_atomically(path, _parts(machine))
 
@@ -180,7 +180,7 @@ def _classes(labels: np.ndarray, group: int) -> dict[str, Any]:
     return {"dtype": labels.dtype.str, "labels": _labels(labels.tolist(), name)}
 
 
-def _labels(labels: Any, name: str) -> list:
+def _labels(labels: Any, name: str) -> list[Any]:
     found = []
     for label in labels:
         try:

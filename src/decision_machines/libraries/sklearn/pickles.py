@@ -71,7 +71,7 @@ def read_pickle(data: bytes, source: str) -> Any:
             except ImportError:
                 return pickle.loads(data)
             return joblib.load(io.BytesIO(data))
-    except DecisionMachinesError:
+    except (DecisionMachinesError, MemoryError):
         raise
     except ImportError as error:
         raise MissingLibraryError(

@@ -125,7 +125,8 @@ def read_adaboost_classifier(model: Any) -> DecisionMachine:
         if k == 1:
             return np.zeros((len(nodes), 1))
         given = np.where(label[:, None] == classes, w, -1 / (k - 1) * w)
-        return given[:, 1:] if k == 2 else given
+        found: np.ndarray = given[:, 1:] if k == 2 else given
+        return found
 
     if k == 1:
         output = Output(np.zeros(1), link="softmax", decision="argmax", classes=(classes,))

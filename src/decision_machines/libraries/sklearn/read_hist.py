@@ -8,7 +8,7 @@ has three answers: codes in its set go left, other known codes right, all else w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ...errors import ModelFormatError, UnsupportedModelError
 from ...machine import CategorySets, Columns, DecisionMachine, Output, Rule, Trees, layout
 from .fields import HIST_NODES, check_attributes
 from .read_trees import n_features_of, require_fitted, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINKS = {
     "squared_error": "identity",
@@ -79,7 +82,7 @@ def read_hist_gradient_boosting(model: Any) -> DecisionMachine:
     )
 
 
-def _joiner(nodes: list[np.ndarray]):
+def _joiner(nodes: list[np.ndarray]) -> Callable[[str], np.ndarray]:
     def join(name: str) -> np.ndarray:
         return np.concatenate([n[name] for n in nodes])
 
@@ -147,7 +150,7 @@ class _Features:
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(names)
         self.order = np.arange(self.n)
-        self.labels: dict[int, tuple] = {}
+        self.labels: dict[int, tuple[Any, ...]] = {}
         self.known: dict[int, np.ndarray] = {}
         if model.is_categorical_ is None:
             return

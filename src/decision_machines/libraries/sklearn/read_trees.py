@@ -190,7 +190,10 @@ def _widen(
             "check that the model file is whole and unedited",
         )
     start = np.cumsum(sizes) - sizes
-    return np.concatenate([*features, np.empty(0, np.int64)])[selection + np.repeat(start, n_tests)]
+    found: np.ndarray = np.concatenate([*features, np.empty(0, np.int64)])[
+        selection + np.repeat(start, n_tests)
+    ]
+    return found
 
 
 def columns_of(model: Any) -> Columns:
@@ -219,7 +222,8 @@ def values_of(tree: Any, nodes: np.ndarray, n_classes: list[int] | None) -> np.n
     """(leaves, k): the classes of every output side by side, or the outputs' values."""
     value = tree.value[nodes]
     if n_classes is None:
-        return value[:, :, 0]
+        found: np.ndarray = value[:, :, 0]
+        return found
     return np.concatenate([_fractions(value[:, o, :k]) for o, k in enumerate(n_classes)], axis=1)
 
 

@@ -188,7 +188,7 @@ def _averages(output: Output, n_trees: int, limits: Limits) -> bool:
     return True
 
 
-def _build_leaves(values: list, builder: Any) -> None:
+def _build_leaves(values: list[Any], builder: Any) -> None:
     """A tree of one leaf for each value."""
     for value in values:
         builder.start_tree()

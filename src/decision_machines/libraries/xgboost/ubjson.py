@@ -83,7 +83,8 @@ class _Parser:
 
     def number(self, marker: bytes) -> int | float:
         dtype = np.dtype(NUMBERS[marker])
-        return np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
+        found: int | float = np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
+        return found
 
     def length(self) -> int:
         marker = self.take(1)

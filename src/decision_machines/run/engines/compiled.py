@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from ..inputs.features import is_table, read_features
 from ..inputs.sparse_matrices import sparse_rows
+from ..inputs.table_reader import TableReader
 from ..inputs.tables import table_columns
 from .native import compile_plan
 from .processor import cpu_count, target
@@ -30,12 +31,13 @@ class Compiled:
     as soon as nothing else holds the machine.
     """
 
-    __slots__ = ("columns", "dtype", "n_outputs", "n_trees", "plan", "width")
+    __slots__ = ("columns", "dtype", "n_outputs", "n_trees", "plan", "tables", "width")
 
     def __init__(self, machine: DecisionMachine) -> None:
         columns = machine.columns
         self.plan = compile_plan(machine, target=target())
         self.columns = columns
+        self.tables = TableReader(columns)
         self.width = -1 if columns.encodes_arrays else columns.n_features
         """Columns of an array that can be handed over as it is; -1 where none can."""
         self.n_outputs = machine.n_outputs
@@ -60,10 +62,11 @@ class Compiled:
             if plan.sparse(rows.data, rows.indices, rows.indptr, out, leaves, threads):
                 return out
         elif is_table(X):
-            table = table_columns(X, columns)
-            out = self._empty(table.n_rows, leaves)
+            read = self.tables.read(X)
+            n_rows, values = table_columns(X, columns) if read is None else read
+            out = self._empty(n_rows, leaves)
             threads = _threads(len(out), n_threads)
-            if plan.features(table.values, table.n_rows, out, leaves, threads):
+            if plan.features(values, n_rows, out, leaves, threads):
                 return out
         elif type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self.width:
             out = self._empty(len(X), leaves)

@@ -39,6 +39,13 @@ def positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, 
         ) from None
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or what pandas has for them."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
 def position_of(label: Any, position: dict[Any, int]) -> float:
     """The position of one label; None is a label of its own only where the model knows it."""
     if label is None or label != label:

@@ -33,7 +33,8 @@ def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     t = (shifted - shift) * (math.log(2.0) / STEPS) - x
     cubic = (3.0000000027955394 - t) * (t * t) * 0.16666666685227835064 - t + 1.0
     exponent = (bits + 1023 * STEPS) >> 11 << 52
-    return cubic * (exponent | _mantissas()[bits & (STEPS - 1)]).view(np.float64)
+    found: np.ndarray = cubic * (exponent | _mantissas()[bits & (STEPS - 1)]).view(np.float64)
+    return found
 
 
 def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:

@@ -93,6 +93,8 @@ def load(path: str | os.PathLike[str], identity: Identity) -> dict[str, Any] | N
             found = torch.load(path, map_location="cpu", weights_only=True)
         version, state = found["version"], found["state"]
         owner = Identity(found["content"], found["computed"]) if version == VERSION else identity
+    except MemoryError:
+        raise
     except Exception as error:
         raise InputError(
             DOING,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DOING = "reading y"
-KINDS = {
+KINDS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "any": (lambda y: np.isfinite(y), "a finite number"),
     "count": (lambda y: np.isfinite(y) & (y >= 0), "a number from 0"),
     "positive": (lambda y: np.isfinite(y) & (y > 0), "a number above 0"),
