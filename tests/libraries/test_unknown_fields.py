@@ -208,7 +208,9 @@ def test_onnx_fields_that_the_package_itself_does_not_know(name, model):
         changed = onnx.ModelProto()
         changed.CopyFrom(model)
         dict(messages(changed))[place].MergeFromString(UNKNOWN_FIELD)
-        with pytest.raises(dm.UnsupportedModelError, match=re.escape(f"{place}, field number 1000")):
+        with pytest.raises(
+            dm.UnsupportedModelError, match=re.escape(f"{place}, field number 1000")
+        ):
             dm.convert(changed)
 
 
