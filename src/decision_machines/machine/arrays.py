@@ -43,3 +43,10 @@ def namespace(*arrays: Any) -> Any:
     from array_api_compat import array_namespace
 
     return array_namespace(*arrays)
+
+
+def device_of(array: Any) -> Any:
+    """Where an array is kept; NumPy's own arrays say so only from NumPy 2 on."""
+    from array_api_compat import device
+
+    return device(array)
