@@ -60,12 +60,12 @@ class RowFunction:
         self.machine, self.outputs = machine, outputs
         self._answer = OUTPUTS.get(outputs)
         self._margin = _margin_of(machine)
-        self._labels = [
-            None
-            if (labels := labels_of(columns, f)) is None
-            else LabelReader(columns, labels, columns.feature_name(f)).positions
-            for f in range(columns.n_features)
-        ]
+        self._labels: list[_native.LabelPositions | None] = [None] * columns.n_features
+        for f in {*columns.categories, *columns.member_features}:
+            labels = labels_of(columns, f)
+            if labels is not None:
+                name = columns.feature_name(f)
+                self._labels[f] = LabelReader(columns, labels, name).positions
         self._reader = self._reader_of(columns.names)
 
     def __call__(self, row: Mapping[str, Any] | Sequence[Any]) -> Any:

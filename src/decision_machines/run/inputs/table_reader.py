@@ -85,12 +85,11 @@ class TableReader:
     array([1.])
     """
 
-    __slots__ = ("_columns", "_names", "_order", "_readers")
+    __slots__ = ("_columns", "_known", "_readers")
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._names: Any = None
-        self._order: list[int] = []
+        self._known: tuple[Any, list[int]] = (None, [])
         self._readers: dict[int, LabelReader] = {}
 
     def read(self, X: Any) -> ReadTable | None:
@@ -102,7 +101,7 @@ class TableReader:
             try:
                 return self._read(look(X))
             except (NotRead, NewLabel, InputError, TypeError, ValueError, AttributeError):
-                return None
+                return None  # also where a release of the library has moved what is looked at here
         return None
 
     def _read(self, table: Table) -> ReadTable:
@@ -117,14 +116,14 @@ class TableReader:
 
     def _order_of(self, names: Any) -> list[int]:
         """The table's column for each feature."""
-        before = self._names
+        before, order = self._known  # together: another thread may be reading another table
         if names is before:
-            return self._order
+            return order
         is_same = getattr(names, "equals", names.__eq__)
-        if before is None or type(before) is not type(names) or not is_same(before):
-            self._order = _matched(tuple(names), self._columns)
-        self._names = names
-        return self._order
+        if type(before) is not type(names) or not is_same(before):
+            order = _matched(tuple(names), self._columns)
+        self._known = (names, order)
+        return order
 
     def _labels(self, given: list[Column]) -> list[LabelReader | None]:
         """For each feature a reader of its labels, where it has any."""
@@ -290,7 +289,10 @@ class ArrowArray(Column):
             return out
         if array.type.id == kinds.dictionary:
             return self._categories().positions(labels)
-        return Numbers(self.numbers()).positions(labels)
+        given = self.numbers()
+        if isinstance(given, GivenColumn):
+            raise NotRead
+        return Numbers(given).positions(labels)
 
     def _categories(self) -> Categories:
         given = ArrowArray(self.values.indices).numbers()
