@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from .estimators import NonGreedyTreeClassifier as NonGreedyTreeClassifier
     from .estimators import NonGreedyTreeRegressor as NonGreedyTreeRegressor
     from .estimators import TemplateCodeClassifier as TemplateCodeClassifier
+    from .explain.shapley.explainer import TreeExplainer as TreeExplainer
     from .train.tune import tune as tune
 
 LAZY = {
@@ -97,6 +98,7 @@ LAZY = {
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),
+    "TreeExplainer": ("explain.shapley.explainer", ""),
     "tune": ("train.tune", "torch"),
 }
 """Names looked up on first use, for importing this package loads no optional library: the module
