@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from .explain import certify as certify
     from .explain import diff as diff
     from .explain import explain_mismatch as explain_mismatch
+    from .explain.shapley.explainer import TreeExplainer as TreeExplainer
     from .stream import expr as expr
     from .train.tune import tune as tune
 
@@ -101,6 +102,7 @@ LAZY = {
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),
+    "TreeExplainer": ("explain.shapley.explainer", None),
     "certify": ("explain", None),
     "diff": ("explain", None),
     "explain_mismatch": ("explain", None),

@@ -18,6 +18,7 @@ from .bench import bench
 from .convert import convert
 from .demo import demo
 from .diff import diff
+from .explain import explain
 from .explore import explore
 from .inspect import inspect
 from .predict import predict
@@ -82,6 +83,7 @@ for command in (
     convert,
     verify,
     predict,
+    explain,
     train,
     tune,
     explore,

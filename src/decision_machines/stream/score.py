@@ -86,7 +86,7 @@ def score(
         finished and whose data has not changed are not done again. None returns the answers
         instead.
     outputs
-        One or several of "predict", "proba", "margin", "leaves".
+        One or several of "predict", "proba", "margin", "leaves" and "shap", Shapley values.
     keep
         Columns to carry along, before the answers.
     columns

@@ -53,13 +53,6 @@ def position_of(label: Any, position: dict[Any, int]) -> float:
     return float(position.get(label, -1))
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or what pandas has for them."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
-
-
 def hashed_positions(
     column: np.ndarray, labels: tuple[Any, ...], name: str = "a categorical feature"
 ) -> Float[np.ndarray, "m"]:
