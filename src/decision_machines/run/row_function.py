@@ -122,11 +122,12 @@ class RowFunction:
     def _leaves(self, x: np.ndarray) -> np.ndarray:
         machine = self.machine
         if refusal(machine) is not None:
-            found: np.ndarray = walk.apply(machine, x)
-            return found[0]
+            walked: np.ndarray = walk.apply(machine, x)[0]
+            return walked
         out = np.empty((1, machine.n_trees), np.int32)
         machine._prepared.compiled(machine).plan.array(x, out, True, 1)
-        return out[0]
+        found: np.ndarray = out[0]
+        return found
 
 
 def _margin_of(machine: DecisionMachine) -> Callable[[np.ndarray], Any]:

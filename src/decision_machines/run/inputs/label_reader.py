@@ -9,8 +9,7 @@ import numpy as np
 
 from ... import _native
 from ...errors import InputError
-from .given_values import is_missing
-from .label_positions import hashed_positions
+from .label_positions import hashed_positions, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
