@@ -309,7 +309,7 @@ def test_a_new_field_of_sklearns_nodes_is_refused_by_name():
         wide[field] = nodes[field]
     try:
         predictor.nodes = wide
-        with pytest.raises(dm.UnsupportedModelError, match="tree 0, nodes.gate is a field"):
+        with pytest.raises(dm.UnsupportedModelError, match=r"tree 0, nodes\.gate is a field"):
             dm.convert(model)
     finally:
         predictor.nodes = nodes
