@@ -70,7 +70,7 @@ def files(tmp_path_factory):
 
 
 def fails(monkeypatch, place, error):
-    """Let a function end with this error, as it does where the memory does not suffice."""
+    """Let a function end with this error, as it does where there is not enough memory."""
 
     def end(*given, **options):
         raise error("ended here")

@@ -239,7 +239,7 @@ def _check_none_missing(y: np.ndarray, doing: str) -> None:
     if missing.any():
         raise InputError(
             doing,
-            f"y[{int(np.argmax(missing))}] is NaN or None, which is no label",
+            f"y[{int(np.argmax(missing))}] is NaN or None, which is not a label",
             "drop the rows without a label",
         )
 

@@ -143,7 +143,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         seed = seed_of(self.random_state)
         self.code_, self.tree_start_ = self._code(X, codes, w, np.random.default_rng(seed))
         if not self.code_.shape[1]:
-            # One class: the learner still sees the data, for it says whether they can be read.
+            # One class: the learner still sees the data, because it says whether they can be read.
             self._numbers(X)
         self._fit_columns(learner, X, codes, w, seed)
         return self
@@ -160,7 +160,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if not hasattr(self.estimator, "fit") or not is_classifier(self.estimator):
             raise InputError(
                 DOING,
-                f"estimator = {self.estimator!r}, which is no classifier",
+                f"estimator = {self.estimator!r}, which is not a classifier",
                 "give a scikit-learn classifier, for example LogisticRegression()",
             )
         return self.estimator

@@ -86,7 +86,7 @@ def ordered_labels(
     Raises
     ------
     InputError
-        Where a column is no column of labels: other things than text, or a text of its own in
+        Where a column is not a column of labels: other things than text, or a text of its own in
         nearly every row.
     """
     found = {}

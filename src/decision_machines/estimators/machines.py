@@ -190,7 +190,7 @@ class _DecisionMachine:
 class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     """One small and accurate tree, or many, of tests on one feature or on all.
 
-    One tree is searched for rather than grown: greedy trees are bettered by local moves, and rows
+    One tree is searched for rather than grown: greedy trees are improved by local moves, and rows
     held out choose (`axis_tree`); with ``oblique=True`` soft trees are trained, hardened and
     finished node by node (`oblique_tree`). Many trees are boosted, each of them searched for
     (`boosted_trees`); many oblique ones are bagged (`bagged_trees`). NaN is missing, and every test

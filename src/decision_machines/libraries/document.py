@@ -25,7 +25,7 @@ def read_json(data: bytes, doing: str) -> Any:
     except RecursionError:
         raise ModelFormatError(doing, "JSON nested too deeply for a model", WHOLE) from None
     except ValueError as error:
-        raise ModelFormatError(doing, f"it is no JSON ({error})", WHOLE) from None
+        raise ModelFormatError(doing, f"it is not JSON ({error})", WHOLE) from None
 
 
 class Document:

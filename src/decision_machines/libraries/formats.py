@@ -50,7 +50,7 @@ def read_content(data: bytes, source: str = "a model's content") -> Any:
         )
     raise ModelFormatError(
         f"reading {source}",
-        f"it is no model file we know; it begins {data[:24]!r}",
+        f"it is not a model file we know; it begins {data[:24]!r}",
         f"give a file of one of these kinds: {', '.join(kind.name for _, kind in formats())}",
     )
 

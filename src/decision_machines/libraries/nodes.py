@@ -89,7 +89,7 @@ def _numbered(children: np.ndarray, of_test: np.ndarray, of_leaf: np.ndarray) ->
 def _own_numbers(
     machine: DecisionMachine, start: np.ndarray, children: np.ndarray, siblings_together: bool
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The source's numbers of tests and leaves, or None where they are no numbering of nodes."""
+    """The source's numbers of tests and leaves, or None where they do not number the nodes."""
     trees = machine.trees
     if trees.test_ids is None or trees.leaf_ids is None or not machine.n_leaves:
         return None

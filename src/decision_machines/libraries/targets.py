@@ -24,9 +24,9 @@ def target_of(path: str | os.PathLike[str], to: str | None = None) -> str:
         suffixes = ", ".join(s for t in known.values() for s in t.suffixes)
         raise InputError(
             f"writing {path}",
-            f"the suffix {suffix!r} says no kind of model"
+            f"the suffix {suffix!r} does not name a kind of model that we write"
             if to is None
-            else f"{to!r} is no kind of model that we write",
+            else f"{to!r} is not a kind of model that we write",
             f"use one of {suffixes}, or name the kind: {', '.join(known)}",
         )
     return kind

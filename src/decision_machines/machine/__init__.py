@@ -7,6 +7,7 @@ relaxed, explained, shown and written by other rooms; this room imports none of 
 from .category_sets import CategorySets
 from .columns import Columns, Rule
 from .compose import direct_sum
+from .cover import Cover, stored_cover
 from .linear import LinearLeaves
 from .machine import DecisionMachine
 from .output import Output
@@ -20,6 +21,7 @@ __all__ = [
     "ALL_OUTPUTS",
     "CategorySets",
     "Columns",
+    "Cover",
     "DecisionMachine",
     "Layout",
     "LinearLeaves",
@@ -31,6 +33,7 @@ __all__ = [
     "exit_is_unique",
     "figure_one",
     "layout",
+    "stored_cover",
     "template_product",
     "tree_of_templates",
 ]

@@ -190,7 +190,7 @@ def _spans(
         _refuse(
             f"leaves out of order: column {np.argmax(broken)} is not a run of -1 and then of +1",
             "order the rows as the leaves stand from left to right; if no order helps, "
-            "it is no tree",
+            "it is not a tree",
         )
     return low, middle, high
 

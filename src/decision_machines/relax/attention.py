@@ -75,7 +75,7 @@ class MultiHeadMachine(SoftMachine):
         if machine.linear is not None:
             raise UnsupportedModelError(
                 "softening a machine",
-                "leaves that are linear functions, which are no fixed value rows",
+                "leaves that are linear functions, which are not fixed value rows",
                 "use another form, such as 'soft_tree' or 'softmax'",
             )
         trees, dtype = machine.trees, options.dtype

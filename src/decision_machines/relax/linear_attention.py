@@ -107,7 +107,7 @@ class LinearAttention(nn.Module):
         """Σ_i φ(B_ij) v_i over the leaves of test j's tree."""
         phi = FEATURE_MAPS[self.feature_map]
         minus, zero, plus = phi(V.new_tensor([-1.0, 0.0, 1.0])).double().unbind()
-        # Differences of running sums: in float64, lest a forest's total drown a leaf.
+        # Differences of running sums: in float64, so that a forest's total does not drown a leaf.
         ahead = torch.cat([V.new_zeros((1, V.shape[1])), V]).double().cumsum(0)
         at_low, at_middle, at_high = (
             ahead.index_select(0, i) for i in (self.low, self.middle, self.high)

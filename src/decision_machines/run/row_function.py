@@ -60,12 +60,12 @@ class RowFunction:
         self.machine, self.outputs = machine, outputs
         self._answer = OUTPUTS.get(outputs)
         self._margin = _margin_of(machine)
-        self._labels = [
-            None
-            if (labels := labels_of(columns, f)) is None
-            else LabelReader(columns, labels, columns.feature_name(f)).positions
-            for f in range(columns.n_features)
-        ]
+        self._labels: list[_native.LabelPositions | None] = [None] * columns.n_features
+        for f in {*columns.categories, *columns.member_features}:
+            labels = labels_of(columns, f)
+            if labels is not None:
+                name = columns.feature_name(f)
+                self._labels[f] = LabelReader(columns, labels, name).positions
         self._reader = self._reader_of(columns.names)
 
     def __call__(self, row: Mapping[str, Any] | Sequence[Any]) -> Any:
@@ -124,13 +124,15 @@ class RowFunction:
         if refusal(machine) is not None:
             found: np.ndarray = walk.apply(machine, x)
             return found[0]
-        out = np.empty((1, machine.n_trees), np.int32)
-        machine._prepared.compiled(machine).plan.array(x, out, True, 1)
-        return out[0]
+        leaves: np.ndarray = machine._prepared.compiled(machine).coded(x, leaves=True)[0]
+        return leaves
 
 
 def _margin_of(machine: DecisionMachine) -> Callable[[np.ndarray], Any]:
     """What gives the margins of one row of coded features."""
     if refusal(machine) is None:
-        return machine._prepared.compiled(machine).plan.row
+        compiled = machine._prepared.compiled(machine)
+        if machine.columns.look_ups is not None:
+            return lambda x: compiled.coded(x, leaves=False)
+        return compiled.plan.row
     return lambda x: walk.margin(machine, x)

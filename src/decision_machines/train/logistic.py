@@ -126,7 +126,7 @@ def best_cuts(
     cut[rows, n_seen] = last + room
     k = np.arange(c + 1)
     is_cut = k <= n_seen[:, None]
-    # Halfway between equal values, or values so near that halfway is the upper one, is no cut.
+    # Halfway between equal values, or values so near that halfway is the upper one, is not a cut.
     is_cut[:, 1:c] &= (k[1:c] == n_seen[:, None]) | (
         (q[:, :-1] <= cut[:, 1:c]) & (cut[:, 1:c] < q[:, 1:])
     )

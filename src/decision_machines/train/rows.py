@@ -101,7 +101,7 @@ def read_validation(
 
 
 def read_numbers(values: Any, name: str, doing: str) -> Float[np.ndarray, "..."]:
-    """An array of float64; complex numbers and what is no number are refused."""
+    """An array of float64; complex numbers and what is not a number are refused."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "c":
@@ -110,7 +110,7 @@ def read_numbers(values: Any, name: str, doing: str) -> Float[np.ndarray, "..."]
     except (TypeError, ValueError) as error:
         raise InputError(
             doing,
-            f"{name} is no array of numbers: {error}",
+            f"{name} is not an array of numbers: {error}",
             f"pass {name} as numbers (NaN: missing)",
         ) from error
 
@@ -176,7 +176,7 @@ def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]
         raise InputError(
             doing,
             f"weights from {w.min()} to {w.max()}; "
-            f"a weight that is no number ≥ 0: {w[row]} in row {row}",
+            f"a weight that is not a number ≥ 0: {w[row]} in row {row}",
             "pass one finite weight from 0 for each row",
         )
     return w

@@ -12,9 +12,7 @@ from ..fields import Fields, fields, unknown_field
 if TYPE_CHECKING:
     from .flatbuffer import Table
 
-STATISTIC = "a statistic of training, for importances and Shapley values"
 REPEATED = "said again elsewhere, where it is read"
-OF_CTRS = "belongs to statistics over categories; a test that asks for one is refused"
 
 # ---------------------------------------------------------------------- .json
 
@@ -25,32 +23,25 @@ SPLIT = fields(
     "float_feature_index",
     "cat_feature_index",
     "value",
-    idle={"ctr_target_border_idx": OF_CTRS},
+    idle={"ctr_target_border_idx": REPEATED},
 )
-NODE = fields("left", "right", "value", split=SPLIT, idle={"weight": STATISTIC})
+NODE = fields("left", "right", "value", "weight", split=SPLIT)
 """A node of a tree of any shape; its sides are nodes again."""
 CTR = fields(
     "borders",
+    "ctr_type",
+    "identifier",
+    "prior_denomerator",
+    "prior_numerator",
+    "scale",
+    "shift",
+    "target_border_classifier_idx",
+    "target_border_idx",
     elements=fields(
-        "cat_feature_index",
-        idle=dict.fromkeys(
-            ("border", "combination_element", "float_feature_index", "value"), OF_CTRS
-        ),
-    ),
-    idle=dict.fromkeys(
-        (
-            "ctr_type",
-            "identifier",
-            "prior_denomerator",
-            "prior_numerator",
-            "scale",
-            "shift",
-            "target_border_classifier_idx",
-            "target_border_idx",
-        ),
-        OF_CTRS,
+        "border", "cat_feature_index", "combination_element", "float_feature_index", "value"
     ),
 )
+CTR_TABLE = fields("counter_denominator", "hash_map", "hash_stride")
 OTHER_FEATURE = Fields(any_key=True)
 """A text or embedding feature, which is refused whatever it holds."""
 INFO = Fields(
@@ -87,10 +78,11 @@ DOCUMENT = fields(
         text_features=OTHER_FEATURE,
         embedding_features=OTHER_FEATURE,
     ),
-    oblivious_trees=fields("leaf_values", splits=SPLIT, idle={"leaf_weights": STATISTIC}),
-    idle={"ctr_data": OF_CTRS},
+    oblivious_trees=fields("leaf_values", "leaf_weights", splits=SPLIT),
+    ctr_data=Fields(any_key=True),
 )
-"""What a .json file may hold; nodes of `trees` are checked as they are walked."""
+"""What a .json file may hold; nodes of `trees` and tables of `ctr_data` are checked as they are
+read."""
 
 # ---------------------------------------------------------------------- .cbm
 
@@ -132,6 +124,7 @@ TREES = Slots(
         6: "OneHotFeatures",
         7: "CtrFeatures",
         8: "LeafValues",
+        9: "LeafWeights",
         10: "NonSymmetricStepNodes",
         11: "NonSymmetricNodeIdToLeafId",
         12: "TextFeatures",
@@ -144,8 +137,14 @@ TREES = Slots(
         4: Slots("TCatFeature", FEATURE, idle=USED),
         5: Slots(
             "TFloatFeature",
-            {0: "HasNans", 2: "FlatIndex", 3: "Borders", 4: "FeatureId", 5: "NanValueTreatment"},
-            idle={1: ("Index", REPEATED)},
+            {
+                0: "HasNans",
+                1: "Index",
+                2: "FlatIndex",
+                3: "Borders",
+                4: "FeatureId",
+                5: "NanValueTreatment",
+            },
         ),
         6: Slots(
             "TOneHotFeature",
@@ -156,19 +155,36 @@ TREES = Slots(
     },
     idle={
         3: ("TreeStartOffsets", "follows from TreeSizes"),
-        9: ("LeafWeights", STATISTIC),
         13: ("EstimatedFeatures", "of text and embedding features, which are refused"),
         17: ("RepackedBins", "TreeSplits in the form that CatBoost's evaluator wants"),
     },
 )
+MODEL_CTR = Slots(
+    "TModelCtr",
+    {0: "Base", 1: "TargetBorderIdx", 2: "PriorNum", 3: "PriorDenom", 4: "Shift", 5: "Scale"},
+)
+CTR_BASE = Slots(
+    "TModelCtrBase", {0: "FeatureCombination", 1: "CtrType", 2: "TargetBorderClassifierIdx"}
+)
+COMBINATION = Slots("TFeatureCombination", {0: "CatFeatures", 1: "FloatSplits", 2: "OneHotSplits"})
+CTR_VALUES = Slots(
+    "TCtrValueTable",
+    {
+        0: "ModelCtrBase",
+        1: "IndexHashRaw",
+        2: "CTRBlob",
+        3: "CounterDenominator",
+        4: "TargetClassesCount",
+    },
+)
 CORE = Slots("ModelCore", {0: "FormatVersion", 1: "ModelTrees", 2: "InfoMap", 3: "ModelPartIds"})
 PARTS = {
-    "static_provider_v1": OF_CTRS,
+    "static_provider_v1": "the tables of CTRs, which are read",
     "text_process_v1": "of text features, which are refused",
     "text_process_v2": "of text features, which are refused",
     "embed_process_1": "of embedding features, which are refused",
 }
-"""What may follow the core of a .cbm file, and why it is passed over."""
+"""What may follow the core of a .cbm file, and what becomes of it."""
 
 
 def check_cbm(core: Table) -> None:

@@ -117,7 +117,7 @@ def _labels(info: Any, k: int, loss: str, doing: str) -> tuple[np.ndarray, np.nd
     """The labels, and the label that each output stands for."""
     params = info.get("class_params", info.get("multiclass_params", {}))
     if not isinstance(params, dict):
-        refuse(doing, "class_params is no object")
+        refuse(doing, "class_params is not an object")
     names = params.get("class_names") or []
     stands_for = params.get("class_to_label") or []
     count = params.get("classes_count") or 0

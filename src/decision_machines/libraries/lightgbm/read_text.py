@@ -39,7 +39,8 @@ class LightgbmText:
         except ValueError:
             value = None
         if value is None or not low <= value <= high:
-            broken(self.doing, f"{key}={self.header[key][:40]} is no number from {low} to {high}")
+            found = f"{key}={self.header[key][:40]}"
+            broken(self.doing, f"{found} is not a number from {low} to {high}")
         return value
 
     def counts(self, key: bytes, low: int, default: int | None = None) -> np.ndarray:
@@ -145,7 +146,7 @@ def _header(text: bytes, doing: str) -> dict[str, str]:
     try:
         lines = text.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        broken(doing, f"the header is no UTF-8 text ({error})")
+        broken(doing, f"the header is not UTF-8 text ({error})")
     header: dict[str, str] = {}
     for line in filter(None, lines):
         key, _, value = line.partition("=")
@@ -168,7 +169,7 @@ def _blocks(body: bytes, header: dict[str, str], doing: str) -> list[bytes]:
         return [b"Tree=" + block for block in body.split(b"Tree=")[1:]]
     sizes = header["tree_sizes"].split()
     if not all(size.isdecimal() and len(size) < 16 for size in sizes):
-        broken(doing, "tree_sizes holds what is no size")
+        broken(doing, "tree_sizes holds what is not a size")
     bounds = np.cumsum([0, *map(int, sizes)]).tolist()
     if bounds[-1] != len(body):
         broken(
@@ -222,11 +223,11 @@ def _pandas_categorical(tail: bytes, doing: str) -> tuple[tuple[Any, ...], ...] 
     try:
         found = json.loads(tail[tail.rindex(key) + len(key) :])
     except (ValueError, RecursionError):
-        broken(doing, "pandas_categorical is no JSON: the text is truncated or edited")
+        broken(doing, "pandas_categorical is not JSON: the text is truncated or edited")
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(labels, list) for labels in found):
-        broken(doing, "pandas_categorical is no list of lists of labels")
+        broken(doing, "pandas_categorical is not a list of lists of labels")
     for column, labels in enumerate(found):
         if not all(isinstance(label, (str, int, float)) for label in labels):
             raise UnsupportedModelError(

@@ -53,7 +53,7 @@ def read_onnx_bytes(data: bytes, source: str) -> DecisionMachine:
     except MemoryError:
         raise
     except Exception as error:
-        refuse(doing, f"it is no ONNX protobuf ({str(error)[:80]})")
+        refuse(doing, f"it is not an ONNX protobuf ({str(error)[:80]})")
     return _machine(trace(model, doing), f"ONNX file {source}", doing)
 
 

@@ -109,7 +109,7 @@ class _Finder:
     def _keys(self, trees: np.ndarray, names: np.ndarray, what: str) -> np.ndarray:
         both = np.concatenate([trees, names])
         if np.any((both < 0) | (both >= 1 << 31)):
-            refuse(self.doing, f"{what} holds a number that is no tree's or node's")
+            refuse(self.doing, f"{what} holds a number of no tree or node")
         found: np.ndarray = trees << 31 | names
         return found
 

@@ -42,7 +42,7 @@ def to_onnx(machine: DecisionMachine, *, operator: str = "v3", margins: bool = F
     machine = margins_only(machine) if margins else machine
     limits = Limits(machine, "an ONNX model")
     require("onnx", limits.doing)
-    limits.columns(tuple(Rule))
+    limits.columns(tuple(rule for rule in Rule if rule != Rule.LOOK_UP))
     limits.no_labels()
     limits.constant_leaves()
     if machine.output.aggregate == "median":

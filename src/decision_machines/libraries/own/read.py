@@ -7,13 +7,24 @@ the types and ranges of all else, and at last the machine's own invariants.
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
-from ...machine import CategorySets, Columns, DecisionMachine, LinearLeaves, Output, Trees, schema
+from ...machine import (
+    CategorySets,
+    Columns,
+    Cover,
+    DecisionMachine,
+    LinearLeaves,
+    Output,
+    Trees,
+    schema,
+)
+from ...machine.look_ups import LookUps
 from ...machine.schema import label_from_json, number_from_json, parameter_from_json
 from ..document import Document
 from ..fields import unknown_field
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 P = TypeVar("P")
+LOOK_UPS = "columns.look_ups."
 
 
 def looks_like_dm(data: bytes) -> bool:
@@ -89,6 +101,9 @@ def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachi
         output=output,
         linear=linear,
         source=document.text("source"),
+        cover=Cover(arrays["cover.tests"], arrays["cover.leaves"])
+        if "cover.tests" in arrays
+        else None,
     )
 
 
@@ -134,6 +149,9 @@ def _check_starts(arrays: dict[str, np.ndarray], doing: str) -> None:
     for name, of in (
         ("trees.test_start", "t"),
         ("columns.sets.start", "columns.sets.members"),
+        ("columns.look_ups.term_start", "columns.look_ups.term_feature"),
+        ("columns.look_ups.label_start", "columns.look_ups.label_adds"),
+        ("columns.look_ups.key_start", "columns.look_ups.keys"),
         ("selection.indptr", "selection.indices"),
         ("linear.start", "linear.feature"),
     ):
@@ -197,7 +215,15 @@ def _columns(document: Document, arrays: dict[str, np.ndarray]) -> Columns:
         encodes_arrays=_truth(document, "encodes_arrays"),
         label_hash=document.text("label_hash"),
         refuses_new_labels=_truth(document, "refuses_new_labels"),
+        look_ups=_look_ups(arrays),
     )
+
+
+def _look_ups(arrays: dict[str, np.ndarray]) -> LookUps | None:
+    names = [field.name for field in fields(LookUps)]
+    if f"{LOOK_UPS}{names[0]}" not in arrays:
+        return None
+    return LookUps(**{name: arrays[f"{LOOK_UPS}{name}"] for name in names})
 
 
 def _categories(document: Document, n_features: int) -> dict[int, tuple[Any, ...]]:
@@ -301,13 +327,13 @@ def _labels(labels: Any, document: Document) -> tuple[Any, ...]:
             return tuple(label_from_json(label) for label in labels)
         except TypeError as error:
             raise document.fault(f"a label in {document.path} is {error}") from None
-    raise document.fault(f"labels in {document.path} are no list")
+    raise document.fault(f"labels in {document.path} are not a list")
 
 
 def _list(document: Document, key: str) -> list[Any]:
     value = document.raw(key)
     if not isinstance(value, list):
-        raise document.fault(f"{document.name(key)} is no list")
+        raise document.fault(f"{document.name(key)} is not a list")
     return value
 
 
@@ -321,7 +347,7 @@ def _truth(document: Document, key: str) -> bool:
 def _number(document: Document, key: str) -> float:
     value = number_from_json(document.raw(key))
     if value is None:
-        raise document.fault(f"{document.name(key)} is no number")
+        raise document.fault(f"{document.name(key)} is not a number")
     return value
 
 

@@ -159,7 +159,7 @@ def _output(output: Output) -> dict[str, Any]:
 
 
 def _classes(labels: np.ndarray, group: int) -> dict[str, Any]:
-    """The labels of a group: their dtype, and the labels themselves where they are no numbers."""
+    """The labels of a group: their dtype, and the labels themselves where they are not numbers."""
     name = f"output.classes[{group}]"
     known = labels.dtype.newbyteorder("<") in schema.NAMES or labels.dtype.kind in "UO"
     if labels.ndim != 1 or not known:

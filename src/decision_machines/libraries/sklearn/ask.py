@@ -93,7 +93,7 @@ class ScoreOracle(TreesOracle):
 
 
 class IsolationOracle(ScoreOracle):
-    """The response is `score_samples`; the margin below it is no method of the model."""
+    """The response is `score_samples`; the margin below it is not a method of the model."""
 
     compared = "leaves and scores"
 

@@ -96,7 +96,7 @@ def _initial(model: Any, k: int) -> np.ndarray:
             f"init_ has {init.n_classes_} classes and the model {len(model.classes_)}",
             "check that the model file is whole and unedited",
         )
-    # Two rows, for one row of many classes is laid out (and so may be summed) in another way.
+    # Two rows, because one row of many classes is laid out (and so may be summed) in another way.
     return np.array(model._raw_predict_init(np.zeros((2, model.n_features_in_), np.float32))[0])
 
 

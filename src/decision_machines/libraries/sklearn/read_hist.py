@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
-from ...machine import CategorySets, Columns, DecisionMachine, Output, Rule, Trees, layout
+from ...machine import (
+    CategorySets,
+    Columns,
+    DecisionMachine,
+    Output,
+    Rule,
+    Trees,
+    layout,
+    stored_cover,
+)
 from .fields import HIST_NODES, check_attributes
 from .read_trees import n_features_of, require_fitted, source_of
 
@@ -79,6 +88,7 @@ def read_hist_gradient_boosting(model: Any) -> DecisionMachine:
         ),
         output=_output(model, base),
         source=source,
+        cover=stored_cover(join("count")[tests], join("count")[found.leaves], found.test_start),
     )
 
 

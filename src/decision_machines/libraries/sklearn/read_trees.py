@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, ModelFormatError, UnsupportedModelError
-from ...machine import Columns, DecisionMachine, Output, Trees, layout
+from ...machine import Columns, DecisionMachine, Output, Trees, layout, stored_cover
 from ..thresholds import at_most
 from .fields import NODES, check_attributes
 
@@ -131,6 +131,9 @@ def assemble(
         missing = np.where(tree.missing_go_to_left[tests] != 0, -1, 1).astype(np.int8)
         parts["missing"].append(np.ones_like(missing) if nan_goes_right else missing)
         parts["V"].append(values(i, leaves))
+        weight = tree.weighted_n_node_samples
+        parts["test_cover"].append(weight[tests])
+        parts["leaf_cover"].append(weight[leaves])
         parts["test_ids"].append(tests.astype(np.int32))
         parts["leaf_ids"].append(leaves.astype(np.int32))
         n_tests.append(n_tests[-1] + len(tests))
@@ -148,6 +151,7 @@ def assemble(
         trees=Trees(np.array(n_tests), feeds, joined["test_ids"], joined["leaf_ids"]),
         output=output,
         source=source,
+        cover=stored_cover(joined["test_cover"], joined["leaf_cover"], np.array(n_tests)),
     )
 
 
@@ -159,6 +163,8 @@ _PARTS: dict[str, np.ndarray] = {
     "V": np.empty((0, 0)),
     "test_ids": np.empty(0, np.int32),
     "leaf_ids": np.empty(0, np.int32),
+    "test_cover": np.empty(0),
+    "leaf_cover": np.empty(0),
 }
 """What a machine is assembled from, and what each part is without a tree."""
 

@@ -140,7 +140,8 @@ def _check(machine: DecisionMachine, limits: Limits) -> None:
         )
     limits.where(
         flags(machine, sets) & columns.sets.whole,
-        "reads a set in which a fraction is no category (columns.sets.whole); Treelite cuts it off",
+        "reads a set in which a fraction is not a category (columns.sets.whole); Treelite cuts it "
+        "off",
         remedy,
     )
     if columns.sets.negative_fractions:

@@ -132,7 +132,7 @@ def _saved_by(document: Document) -> Asker:
     try:
         kind = json.loads(attributes.text("scikit_learn")).get("_estimator_type")
     except (ValueError, AttributeError, RecursionError):
-        raise document.fault("learner.attributes.scikit_learn is no JSON object") from None
+        raise document.fault("learner.attributes.scikit_learn is not a JSON object") from None
     n_classes = None
     if kind == "classifier":
         n_classes = max(learner.child("learner_model_param").integer("num_class"), 2)

@@ -1,7 +1,7 @@
 """XGBoost's trees: from the arrays that a model stores for each tree to a machine's parts.
 
 x < t goes left, in float32; NaN goes to the default child. A categorical node holds a set: a
-category in it goes right; any other, and what is no category at all (negative, or 2**24 and
+category in it goes right; any other, and what is not a category at all (negative, or 2**24 and
 more), goes left. A fraction is cut off, so 1.7 is category 1.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
-from ...machine import ALL_OUTPUTS, CategorySets, Columns, Rule, Trees, layout
+from ...machine import ALL_OUTPUTS, CategorySets, Columns, Rule, Trees, layout, stored_cover
 from ..document import WHOLE, join
 from ..thresholds import strictly_below
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
 
-    from ...machine import Layout
+    from ...machine import Cover, Layout
     from ..document import Document
 
     Get = Callable[[str, Any, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
@@ -46,6 +46,7 @@ class Forest:
     children: Int[np.ndarray, "J 2"]
     V: Float[np.ndarray, "L k"]
     trees: Trees
+    cover: Cover | None
 
 
 def stored_trees(model: Document) -> list[dict[str, Any]]:
@@ -71,7 +72,7 @@ def leaf_width(trees: list[dict[str, Any]], doing: str) -> int:
         width = param.get("size_leaf_vector", "1") if isinstance(param, dict) else "1"
         if not isinstance(width, (str, int)) or not str(width).isdecimal() or len(str(width)) > 9:
             raise ModelFormatError(
-                doing, f"trees[{i}].tree_param.size_leaf_vector is no size", WHOLE
+                doing, f"trees[{i}].tree_param.size_leaf_vector is not a size", WHOLE
             )
         # Old files say 0 for a leaf of one value.
         widths.add(max(int(width), 1))
@@ -183,7 +184,18 @@ def read_forest(
             test_ids=found.tests - start[tree_of_test],
             leaf_ids=found.leaves - start[tree_of_leaf],
         ),
+        cover=_cover(trees, found, sizes, get),
     )
+
+
+def _cover(trees: list[dict], found: Layout, sizes: np.ndarray, get: Any) -> Cover | None:
+    """The sums of hessians, where the file has them."""
+    if not all("sum_hessian" in tree for tree in trees):
+        return None
+    hessian, lengths = get("sum_hessian", np.float32, None)
+    if not np.array_equal(lengths, sizes):  # by output, where leaves hold vectors
+        return None
+    return stored_cover(hessian[found.tests], hessian[found.leaves], found.test_start)
 
 
 class _Places:

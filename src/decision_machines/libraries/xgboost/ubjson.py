@@ -33,7 +33,7 @@ def read_ubjson(data: bytes, doing: str = DOING) -> Any:
     Raises
     ------
     ModelFormatError
-        Where the bytes are no UBJSON, with the place.
+        Where the bytes are not UBJSON, with the place.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class _Parser:
         if self.peek(b"$"):
             marker = self.take(1)
             if marker not in NUMBERS:
-                raise self.fault(f"a typed array of {marker!r}, which are no numbers")
+                raise self.fault(f"a typed array of {marker!r}, which are not numbers")
             if not self.peek(b"#"):
                 raise self.fault("a typed array without its length")
             dtype = np.dtype(NUMBERS[marker])

@@ -9,8 +9,7 @@ import numpy as np
 
 from ... import _native
 from ...errors import InputError
-from .given_values import is_missing
-from .label_positions import hashed_positions
+from .label_positions import hashed_position, hashes_of, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,29 +37,12 @@ class LabelReader:
     def __init__(
         self, columns: Columns, labels: tuple[Any, ...], name: str = "a categorical feature"
     ) -> None:
-        self.labels = labels
-        self._name = name
-        self._hashes = bool(columns.label_hash)
-        self._refuses = columns.refuses_new_labels
-        # What a label becomes that the model was not trained with.
-        self._outside = float("nan") if columns.table_categories is not None else -1.0
-        known = {} if self._hashes else {label: float(i) for i, label in enumerate(labels)}
-        self.positions = _native.LabelPositions(known, self._ask, self._hashes)
-        self._held: Any = None
-        self._key: Any = None
-        self._mapped: np.ndarray | None = None
-
-    def _ask(self, label: Any) -> float:
-        """The position of what is not among the known labels."""
-        if self._hashes:
-            one = np.empty(1, object)
-            one[0] = label.item() if isinstance(label, np.generic) else label
-            return float(hashed_positions(one, self.labels, self._name)[0])
-        if is_missing(label):
-            return float("nan")
-        if self._refuses:
-            raise NewLabel(label)
-        return self._outside
+        hashes = bool(columns.label_hash)
+        known = {} if hashes else {label: float(i) for i, label in enumerate(labels)}
+        # What is asked must not hold this reader: compiled code would keep both alive for ever.
+        ask = _hashed(labels, name) if hashes else _new(columns)
+        self.positions = _native.LabelPositions(known, ask, hashes)
+        self._mapped: tuple[Any, Any, np.ndarray] | None = None
 
     @functools.cached_property
     def none_is_nan(self) -> bool:
@@ -82,14 +64,43 @@ class LabelReader:
         labels
             Lists its labels.
         """
-        if self._mapped is None or self._key != key:
-            of = self.positions.of
-            self._mapped = np.array([of(label) for label in labels()], np.float64)
-            self._key, self._held = key, held
-        return self._mapped
+        before = self._mapped
+        if before is not None and before[0] == key:
+            return before[2]
+        of = self.positions.of
+        found = np.array([of(label) for label in labels()], np.float64)
+        self._mapped = (key, held, found)
+        return found
 
     def of_objects(self, values: np.ndarray) -> Float[np.ndarray, "m"]:
         """Positions of an array of objects."""
         out = np.empty(len(values), np.float64)
         self.positions.objects(values, out)
         return out
+
+
+def _hashed(labels: tuple[Any, ...], name: str) -> Callable[[Any], float]:
+    """The position of a label that is matched by the hash of its text."""
+    known = hashes_of(labels)
+
+    def position(label: Any) -> float:
+        return hashed_position(
+            label.item() if isinstance(label, np.generic) else label, known, name
+        )
+
+    return position
+
+
+def _new(columns: Columns) -> Callable[[Any], float]:
+    """What a label becomes that the model was not trained with, and what no label becomes."""
+    refuses = columns.refuses_new_labels
+    outside = float("nan") if columns.table_categories is not None else -1.0
+
+    def position(label: Any) -> float:
+        if is_missing(label):
+            return float("nan")
+        if refuses:
+            raise NewLabel(label)
+        return outside
+
+    return position

@@ -19,6 +19,8 @@ from .label_reader import LabelReader, NewLabel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from jaxtyping import Float
+
     from ...machine import Columns
 
 
@@ -34,6 +36,28 @@ class GivenColumn(NamedTuple):
     valid: Any = None
     """Bits, set where a row is not missing."""
     first_bit: int = 0
+
+    def part(self, start: int, stop: int) -> GivenColumn:
+        """The rows from one to another."""
+        return self._replace(
+            values=self.values[start:stop],
+            mask=None if self.mask is None else self.mask[start:stop],
+            first_bit=self.first_bit + start,
+        )
+
+    def floats(self) -> Float[np.ndarray, "m"]:
+        """The column as one array, NaN where it is missing."""
+        values = np.asarray(self.values)
+        x = values.astype(np.float64)
+        if self.labels is not None:
+            is_none = values < 0
+            x = np.where(is_none, np.nan, self.labels[np.where(is_none, 0, values)])
+        if self.mask is not None:
+            x[self.mask] = np.nan
+        if self.valid is not None:
+            bits = np.unpackbits(np.frombuffer(self.valid, np.uint8), bitorder="little")
+            x[bits[self.first_bit : self.first_bit + len(x)] == 0] = np.nan
+        return x
 
 
 class ReadTable(NamedTuple):
@@ -61,12 +85,11 @@ class TableReader:
     array([1.])
     """
 
-    __slots__ = ("_columns", "_names", "_order", "_readers")
+    __slots__ = ("_columns", "_known", "_readers")
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._names: Any = None
-        self._order: list[int] = []
+        self._known: tuple[Any, list[int]] = (None, [])
         self._readers: dict[int, LabelReader] = {}
 
     def read(self, X: Any) -> ReadTable | None:
@@ -78,7 +101,7 @@ class TableReader:
             try:
                 return self._read(look(X))
             except (NotRead, NewLabel, InputError, TypeError, ValueError, AttributeError):
-                return None
+                return None  # also where a release of the library has moved what is looked at here
         return None
 
     def _read(self, table: Table) -> ReadTable:
@@ -93,14 +116,14 @@ class TableReader:
 
     def _order_of(self, names: Any) -> list[int]:
         """The table's column for each feature."""
-        before = self._names
+        before, order = self._known  # together: another thread may be reading another table
         if names is before:
-            return self._order
+            return order
         is_same = getattr(names, "equals", names.__eq__)
-        if before is None or type(before) is not type(names) or not is_same(before):
-            self._order = _matched(tuple(names), self._columns)
-        self._names = names
-        return self._order
+        if type(before) is not type(names) or not is_same(before):
+            order = _matched(tuple(names), self._columns)
+        self._known = (names, order)
+        return order
 
     def _labels(self, given: list[Column]) -> list[LabelReader | None]:
         """For each feature a reader of its labels, where it has any."""
@@ -266,7 +289,10 @@ class ArrowArray(Column):
             return out
         if array.type.id == kinds.dictionary:
             return self._categories().positions(labels)
-        return Numbers(self.numbers()).positions(labels)
+        given = self.numbers()
+        if isinstance(given, GivenColumn):
+            raise NotRead
+        return Numbers(given).positions(labels)
 
     def _categories(self) -> Categories:
         given = ArrowArray(self.values.indices).numbers()

@@ -1,6 +1,6 @@
 """CatBoost's links, to the bit: its exponential is an approximation, good to a few last places.
 
-(Its sigmoid is no approximation; the link `expit` gives it.)
+(Its sigmoid is not an approximation; the link `expit` gives it.)
 
 exp(x) is read from a table of 2^(i/2048) and corrected by a cubic, as in Shigeo Mitsunari's fmath,
 which CatBoost uses. Four numbers at a time are clamped to the range of float64; the one to three

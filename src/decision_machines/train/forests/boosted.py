@@ -122,7 +122,7 @@ def boosted_trees(
         watch = Watch("boosting on all rows", best, verbose, keep_best=keep)
         trees, best = grow(X, goal, w, best, None, None, start, watch)
         history, interrupted = [*history, *watch.history], watch.interrupted
-    # Histograms come summed, for a round of them may be several trees.
+    # Histograms come summed, because a round of them may be several trees.
     machine = goal.machine(trees[:best] if isinstance(trees, list) else trees, X.shape[1], start)
     report = {"trees": machine.n_trees, "grown by": grow.how, "interrupted": interrupted}
     return Fit(machine, None, report, history)

@@ -276,7 +276,7 @@ def _check_machine(machine: DecisionMachine) -> None:
         )
     if not np.all(np.isfinite(machine.V)):
         raise UnsupportedModelError(
-            DOING, "a leaf value that is not finite", "mend V, or train the source again"
+            DOING, "a leaf value that is not finite", "correct V, or train the source again"
         )
 
 
