@@ -264,7 +264,7 @@ REFUSED = {
     "huge integers": [[10**400, 1, 2, 2]],
     "voids": np.zeros((2, 4), dtype="V8"),
     "an empty list": [],
-    "NaT": [[np.datetime64("NaT"), 1, 2, 2]],
+    "NaT": [[np.datetime64("NaT", "D"), 1, 2, 2]],
 }
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
 
 
-def open_original(path: str | os.PathLike, *, trust: bool = False) -> Any:
+def open_original(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """The source library's own object of a model file.
 
     Raises
@@ -44,7 +44,7 @@ def open_original(path: str | os.PathLike, *, trust: bool = False) -> Any:
         ) from None
     try:
         return library.open(package, data)
-    except DecisionMachinesError:
+    except (DecisionMachinesError, MemoryError):
         raise
     except Exception as error:
         raise ModelFormatError(
