@@ -14,12 +14,18 @@ void bind_row_reader(nanobind::module_& m);       // inputs/row_reader.cpp
 namespace dm::engine {
 void bind(nanobind::module_& m);  // engine/bindings.cpp
 }
+namespace dm::look_ups {
+void bind(nanobind::module_& m);  // look_ups/bindings.cpp
+}
 namespace dm::soft {
 void bind(nanobind::module_& m);             // soft/bindings.cpp
 void bind_class_step(nanobind::module_& m);  // soft/class_step_bindings.cpp
 }  // namespace dm::soft
 namespace dm::search {
 void bind(nanobind::module_& m);  // search/bindings.cpp
+}
+namespace dm::shapley {
+void bind(nanobind::module_& m);  // shapley/bindings.cpp
 }
 
 NB_MODULE(_native, m) {
@@ -29,7 +35,9 @@ NB_MODULE(_native, m) {
     dm::inputs::bind_label_positions(m);
     dm::inputs::bind_row_reader(m);
     dm::engine::bind(m);
+    dm::look_ups::bind(m);
     dm::soft::bind(m);
     dm::soft::bind_class_step(m);
     dm::search::bind(m);
+    dm::shapley::bind(m);
 }

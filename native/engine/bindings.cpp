@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/interruptible.hpp"
 #include "common/require.hpp"
 #include "common/targets.hpp"
 #include "engine/engine.hpp"
@@ -143,8 +144,7 @@ private:
                 engine->margin(source, n_threads, to->buf);
         };
         if (source.n_rows < kRowsWithGil) return call();
-        nb::gil_scoped_release release;
-        call();
+        common::interruptible(call);
     }
 
     nb::object machine_;

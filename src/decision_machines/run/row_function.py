@@ -124,13 +124,15 @@ class RowFunction:
         if refusal(machine) is not None:
             found: np.ndarray = walk.apply(machine, x)
             return found[0]
-        out = np.empty((1, machine.n_trees), np.int32)
-        machine._prepared.compiled(machine).plan.array(x, out, True, 1)
-        return out[0]
+        leaves: np.ndarray = machine._prepared.compiled(machine).coded(x, leaves=True)[0]
+        return leaves
 
 
 def _margin_of(machine: DecisionMachine) -> Callable[[np.ndarray], Any]:
     """What gives the margins of one row of coded features."""
     if refusal(machine) is None:
-        return machine._prepared.compiled(machine).plan.row
+        compiled = machine._prepared.compiled(machine)
+        if machine.columns.look_ups is not None:
+            return lambda x: compiled.coded(x, leaves=False)
+        return compiled.plan.row
     return lambda x: walk.margin(machine, x)

@@ -35,15 +35,8 @@ def positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, 
         return np.array([position_of(value, position) for value in column.tolist()], np.float64)
     except TypeError as error:
         raise InputError(
-            "reading X", f"an entry that is no label ({error})", "give text, numbers or None"
+            "reading X", f"an entry that is not a label ({error})", "give text, numbers or None"
         ) from None
-
-
-def position_of(label: Any, position: dict[Any, int]) -> float:
-    """The position of one label; None is a label of its own only where the model knows it."""
-    if is_missing(label):
-        return float(position.get(None, np.nan)) if label is None else np.nan
-    return float(position.get(label, -1))
 
 
 def is_missing(value: Any) -> bool:
@@ -51,6 +44,13 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def position_of(label: Any, position: dict[Any, int]) -> float:
+    """The position of one label; None is a label of its own only where the model knows it."""
+    if is_missing(label):
+        return float(position.get(None, np.nan)) if label is None else np.nan
+    return float(position.get(label, -1))
 
 
 def hashed_positions(
@@ -86,7 +86,7 @@ def hashed_position(value: Any, position: dict[int, int], name: str) -> float:
     if not isinstance(value, (str, int)):
         raise InputError(
             "reading X",
-            f"{name} holds {value!r}, which is no category for CatBoost",
+            f"{name} holds {value!r}, which is not a category for CatBoost",
             "give its categories as text or integers, and missing ones by the label that they had "
             "in the training data",
         )

@@ -19,6 +19,8 @@ from .label_reader import LabelReader, NewLabel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from jaxtyping import Float
+
     from ...machine import Columns
 
 
@@ -34,6 +36,28 @@ class GivenColumn(NamedTuple):
     valid: Any = None
     """Bits, set where a row is not missing."""
     first_bit: int = 0
+
+    def part(self, start: int, stop: int) -> GivenColumn:
+        """The rows from one to another."""
+        return self._replace(
+            values=self.values[start:stop],
+            mask=None if self.mask is None else self.mask[start:stop],
+            first_bit=self.first_bit + start,
+        )
+
+    def floats(self) -> Float[np.ndarray, "m"]:
+        """The column as one array, NaN where it is missing."""
+        values = np.asarray(self.values)
+        x = values.astype(np.float64)
+        if self.labels is not None:
+            is_none = values < 0
+            x = np.where(is_none, np.nan, self.labels[np.where(is_none, 0, values)])
+        if self.mask is not None:
+            x[self.mask] = np.nan
+        if self.valid is not None:
+            bits = np.unpackbits(np.frombuffer(self.valid, np.uint8), bitorder="little")
+            x[bits[self.first_bit : self.first_bit + len(x)] == 0] = np.nan
+        return x
 
 
 class ReadTable(NamedTuple):

@@ -63,6 +63,7 @@ def native_table(X: Any) -> Any:
             DOING, f"a {type(X).__name__}, of one dimension", "pass a table of all features"
         )
     _check_distinct(X)
+    X = with_dense_columns(X)
     try:
         return nw.from_native(X, eager_only=True)
     except TypeError:
@@ -75,6 +76,28 @@ def native_table(X: Any) -> Any:
         import pyarrow
 
         return nw.from_native(pyarrow.table(X), eager_only=True)
+
+
+def with_dense_columns(X: Any) -> Any:
+    """A pandas table whose sparse columns hold all their entries; any other table as it is.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> table = pandas.DataFrame({"a": pandas.arrays.SparseArray([0, 0, 1])})
+    >>> with_dense_columns(table)["a"].dtype
+    dtype('int64')
+    """
+    if not type(X).__module__.startswith("pandas"):
+        return X
+    import pandas
+
+    kinds = {
+        name: dtype.subtype
+        for name, dtype in X.dtypes.items()
+        if isinstance(dtype, pandas.SparseDtype)
+    }
+    return X.astype(kinds) if kinds else X
 
 
 def _check_distinct(X: Any) -> None:
