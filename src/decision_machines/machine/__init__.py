@@ -4,6 +4,7 @@ Everything here is exact and knows no other library. A machine is built by reade
 relaxed, explained, shown and written by other rooms; this room imports none of them.
 """
 
+from .accepted import Accepted
 from .columns import CategorySets, Columns, Rule
 from .compose import direct_sum
 from .linear import LinearLeaves
@@ -17,6 +18,7 @@ from .trees import ALL_OUTPUTS, Trees
 
 __all__ = [
     "ALL_OUTPUTS",
+    "Accepted",
     "CategorySets",
     "Columns",
     "DecisionMachine",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvariantError
+from .accepted import Accepted
 from .arrays import Part, frozen, namespace
 from .category_sets import CategorySets
 
@@ -81,6 +83,12 @@ class Columns(Part):
     encodes_arrays
         Whether the entries of an array, too, are labels to be looked up in `categories`, as a
         table's always are; else an array already holds the positions.
+    edges
+        For a feature whose numbers are read as ranges: feature → ascending bounds. x is the
+        number of bounds below the value given: 0 up to the first bound, 1 above it up to the
+        second … Read-only.
+    accepted
+        What the source takes, where it refuses some inputs and the machine must too.
     """
 
     n_features: int
@@ -97,6 +105,8 @@ class Columns(Part):
     encodes_arrays: bool = False
     label_hash: str = ""
     refuses_new_labels: bool = False
+    edges: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    accepted: Accepted | None = None
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -117,6 +127,8 @@ class Columns(Part):
             set_(self, "names", tuple(str(name) for name in self.names))
         labels = {int(feature): tuple(found) for feature, found in self.categories.items()}
         set_(self, "categories", MappingProxyType(labels))
+        edges = {int(f): tuple(map(float, bounds)) for f, bounds in self.edges.items()}
+        set_(self, "edges", MappingProxyType(edges))
         if self.table_categories is not None:
             set_(self, "table_categories", tuple(map(tuple, self.table_categories)))
         self._check()
@@ -124,7 +136,8 @@ class Columns(Part):
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only view can be neither pickled nor copied.
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return type(self), (*(given | {"categories": dict(self.categories)}).values(),)
+        given |= {"categories": dict(self.categories), "edges": dict(self.edges)}
+        return type(self), (*given.values(),)
 
     def _check(self) -> None:
         if self.n_features < 0 or self.dtype not in (np.float32, np.float64):
@@ -159,6 +172,20 @@ class Columns(Part):
                 "one set per member column",
                 f"{n_member} member columns and {0 if self.sets is None else len(self.sets)} sets",
                 "give one category set for each column whose rule is MEMBER",
+            )
+        for feature, bounds in self.edges.items():
+            ascends = all(a < b for a, b in itertools.pairwise(bounds))
+            if not 0 <= feature < self.n_features or feature in self.categories or not ascends:
+                raise InvariantError(
+                    "edges of ranges ascend",
+                    f"edges of feature {feature} that do not ascend, or that has labels too",
+                    "give ascending bounds of features that have no labels",
+                )
+        if self.accepted is not None and len(self.accepted) != self.n_features:
+            raise InvariantError(
+                "what is accepted fits the features",
+                f"bounds of {len(self.accepted)} of {self.n_features} features",
+                "give each feature its bounds",
             )
         if self.names is not None and len(self.names) != self.n_features:
             raise InvariantError(
@@ -218,7 +245,8 @@ class Columns(Part):
 
     def coded(self) -> Columns:
         """The columns for rows in which labels are codes already, as `features` gives them."""
-        if not (self.categories or self.table_categories is not None or self.encodes_arrays):
+        is_coded = not (self.categories or self.edges or self.encodes_arrays)
+        if is_coded and self.table_categories is None and self.accepted is None:
             return self
         return replace(
             self,
@@ -227,6 +255,8 @@ class Columns(Part):
             encodes_arrays=False,
             label_hash="",
             refuses_new_labels=False,
+            edges={},
+            accepted=None,
         )
 
     @functools.cached_property

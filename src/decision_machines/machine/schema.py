@@ -20,6 +20,8 @@ Versions
 1. The first.
 2. The steps of the link `onnx` stand by name. In version 1 they stood by position among
    `STEPS_OF_VERSION_1`: a number for the step, how many constants follow, and the constants.
+3. ``columns`` may have ``edges``, features whose numbers are read as ranges, and ``accepted``, what
+   the source takes; both may be left out.
 
 How to change it
 ----------------
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 FORMAT = "decision-machines"
-VERSION = 2
+VERSION = 3
 SUFFIX = ".dm"
 
 Texts = Any
@@ -259,5 +261,13 @@ def steps_by_number(params: Iterable[float | Step]) -> list[float | str]:
     return found
 
 
-UPGRADES: dict[int, Callable[[Texts, Arrays], tuple[Texts, Arrays]]] = {1: steps_by_name}
+def nothing_to_change(texts: Texts, arrays: Arrays) -> tuple[Texts, Arrays]:
+    """From version 2 to version 3, whose new fields may all be left out."""
+    return texts, arrays
+
+
+UPGRADES: dict[int, Callable[[Texts, Arrays], tuple[Texts, Arrays]]] = {
+    1: steps_by_name,
+    2: nothing_to_change,
+}
 """From the content of a file of version n to that of version n + 1."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from ...machine import Columns, DecisionMachine, Output
+    from ...machine import Accepted, Columns, DecisionMachine, Output
 
 DOING = "saving a machine"
 ALIGNMENT = 8
@@ -136,6 +136,24 @@ def _columns(columns: Columns) -> dict[str, Any]:
         "sets": None
         if sets is None
         else {"negative_fractions": bool(sets.negative_fractions), "whole": bool(sets.whole)},
+        "edges": [
+            [int(feature), [number_to_json(bound) for bound in bounds]]
+            for feature, bounds in columns.edges.items()
+        ],
+        "accepted": None if columns.accepted is None else _accepted(columns.accepted),
+    }
+
+
+def _accepted(accepted: Accepted) -> dict[str, Any]:
+    return {
+        "low": [number_to_json(x) for x in accepted.low],
+        "high": [number_to_json(x) for x in accepted.high],
+        "missing": accepted.missing.tolist(),
+        "needed": accepted.needed.tolist(),
+        "refused": [[feature, list(codes)] for feature, codes in accepted.refused.items()],
+        "ignores_further": bool(accepted.ignores_further),
+        "blocks": [[list(features), dtype] for features, dtype in accepted.blocks],
+        "plain": list(accepted.plain),
     }
 
 

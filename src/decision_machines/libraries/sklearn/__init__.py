@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..library import MARKED, Format, Library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ...machine import DecisionMachine
     from ..oracles import Oracle
@@ -29,6 +29,11 @@ class ScikitLearn(Library):
         from .read import read_sklearn
 
         return read_sklearn(model)
+
+    def read_with(self, model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
+        from .read import read_sklearn
+
+        return read_sklearn(model, X, monotone)
 
     def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
         from .ask import oracle

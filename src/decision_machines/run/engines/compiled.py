@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..inputs.accepted import is_guarded
 from ..inputs.features import is_table, read_features
 from ..inputs.sparse_matrices import sparse_rows
 from ..inputs.tables import table_columns
@@ -30,13 +31,15 @@ class Compiled:
     as soon as nothing else holds the machine.
     """
 
-    __slots__ = ("columns", "dtype", "n_outputs", "n_trees", "plan", "width")
+    __slots__ = ("columns", "dtype", "is_plain", "n_outputs", "n_trees", "plan", "width")
 
     def __init__(self, machine: DecisionMachine) -> None:
         columns = machine.columns
         self.plan = compile_plan(machine, target=target())
         self.columns = columns
-        self.width = -1 if columns.encodes_arrays else columns.n_features
+        self.is_plain = not (columns.encodes_arrays or is_guarded(columns))
+        """Whether numbers can be handed over as they are given."""
+        self.width = columns.n_features if self.is_plain else -1
         """Columns of an array that can be handed over as it is; -1 where none can."""
         self.n_outputs = machine.n_outputs
         self.n_trees = machine.n_trees
@@ -53,7 +56,7 @@ class Compiled:
         X is read where it lies if the engine can, else turned into floats a block at a time.
         """
         plan, columns = self.plan, self.columns
-        if sp.issparse(X) and not columns.encodes_arrays:
+        if sp.issparse(X) and self.is_plain:
             rows = sparse_rows(X, columns)
             out = self._empty(rows.shape[0], leaves)
             threads = _threads(len(out), n_threads)

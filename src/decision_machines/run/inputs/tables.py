@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine.feature_names import known_as, listed
+from .accepted import check_dtypes, guarded, is_guarded
 from .arrays import DOING
 from .label_positions import hashed_positions, position_of
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from jaxtyping import Num
 
     from ...machine import Columns
+
+
+ABSENT = -1
+"""In the place of a table's column that is not there and not needed."""
 
 
 class TableColumns(NamedTuple):
@@ -46,12 +51,28 @@ def table_columns(X: Any, columns: Columns) -> TableColumns:
     if columns.table_categories is not None:
         columns = with_categories(table, order, columns)
     values = [
-        _column(table[:, position], feature, columns) for feature, position in enumerate(order)
+        np.full(len(table), np.nan)
+        if position == ABSENT
+        else _column(table[:, position], feature, columns)
+        for feature, position in enumerate(order)
     ]
     if columns.table_categories is not None:
         for feature in columns.categories:
             values[feature] = np.where(values[feature] < 0, np.nan, values[feature])
+    if is_guarded(columns):
+        _check_dtypes(table, order, values, columns)
+        values = guarded(values, columns)
     return TableColumns(len(table), values)
+
+
+def _check_dtypes(table: Any, order: list[int], values: list[np.ndarray], columns: Columns) -> None:
+    """Refuse a table whose dtypes would have the source compute in other digits."""
+    found = {f: values[f].dtype for f, at in enumerate(order) if at != ABSENT}
+    for feature, position in enumerate(order):
+        # What is missing among whole numbers makes floats of them in every library.
+        if position != ABSENT and str(table[:, position].dtype) == "Float32":
+            found[feature] = np.dtype(np.float32)
+    check_dtypes(found, columns)
 
 
 def native_table(X: Any) -> Any:
@@ -107,7 +128,7 @@ def with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
 
 
 def match_names(found: list[Any], columns: Columns) -> list[int]:
-    """The table's column for each feature."""
+    """The table's column for each feature; `ABSENT` where the source does not need it."""
     if columns.names is None:
         if len(found) != columns.n_features:
             raise InputError(
@@ -120,8 +141,14 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
     known = set(columns.names)
     names = [known_as(str(name), known) for name in found]
     position = {name: i for i, name in enumerate(names)}
-    missing = [name for name in columns.names if name not in position]
-    extra = [name for name in names if name not in known]
+    accepted = columns.accepted
+    missing = [
+        name
+        for feature, name in enumerate(columns.names)
+        if name not in position and (accepted is None or accepted.needed[feature])
+    ]
+    ignores_further = accepted is not None and accepted.ignores_further
+    extra = [] if ignores_further else [name for name in names if name not in known]
     if missing or extra:
         parts = [f"missing {listed(missing)}"] * bool(missing) + [f"extra {listed(extra)}"] * bool(
             extra
@@ -131,7 +158,7 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
             f"the table's columns are not the model's: {'; '.join(parts)}",
             "give the table exactly the columns of the training data, in any order",
         )
-    return [position[name] for name in columns.names]
+    return [position.get(name, ABSENT) for name in columns.names]
 
 
 def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
@@ -151,6 +178,8 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
     if len(series) and series.null_count() == len(series):
         return np.full(len(series), np.nan, columns.dtype)  # an empty column has any type
     if not (dtype.is_numeric() or dtype == nw.Boolean):
+        if columns.accepted is not None and dtype in (nw.Object, nw.Categorical, nw.Enum):
+            return numbers_of(series.to_list(), series.name)
         name = repr(series.name) if columns.names is None else repr(columns.names[feature])
         raise InputError(
             DOING,
@@ -170,6 +199,16 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
         return values
     with np.errstate(over="ignore"):
         return values.astype(columns.dtype)
+
+
+def numbers_of(values: list[Any], name: Any) -> np.ndarray:
+    """Numbers that are kept as objects or categories, as scikit-learn reads them: None is NaN."""
+    try:
+        return np.array(values, object).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            DOING, f"column {name!r} holds what is not a number ({error})", "give numbers"
+        ) from None
 
 
 def _as_it_lies(series: Any) -> np.ndarray:
