@@ -222,8 +222,8 @@ class Columns(Part):
             found.append(key)
         return found
 
-    def with_keys(self, keys: Iterable[ColumnKey]) -> Columns:
-        """The columns of these keys, of the same features."""
+    def with_keys(self, keys: Iterable[ColumnKey], n_features: int | None = None) -> Columns:
+        """The columns of these keys, of the same features or of the first `n_features`."""
         keys = list(keys)
         members = [key[2:] for key in keys if key[1] == Rule.MEMBER]
         sets = None
@@ -237,10 +237,25 @@ class Columns(Part):
                 outside=np.array([outside for _, _, outside in members], np.int8),
             )
         return replace(
-            self,
+            self if n_features is None else self._of_first(n_features),
             feature=np.array([key[0] for key in keys], np.int32),
             rule=np.array([key[1] for key in keys], np.uint8),
             sets=sets,
+        )
+
+    def _of_first(self, n_features: int) -> Columns:
+        """No column of the first features, read as they are."""
+        none = np.empty(0, np.int32)
+        return replace(
+            self,
+            n_features=n_features,
+            feature=none,
+            rule=none.astype(np.uint8),
+            names=None if self.names is None else self.names[:n_features],
+            sets=None,
+            categories={f: found for f, found in self.categories.items() if f < n_features},
+            edges={},
+            accepted=None,
         )
 
     def coded(self) -> Columns:

@@ -1,4 +1,4 @@
-"""What the source refuses, refused here too; and numbers that are read as ranges, as their codes."""
+"""What the source refuses, refused here too; numbers that are read as ranges, as their codes."""
 
 from __future__ import annotations
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ....errors import DecisionMachinesError, UnsupportedModelError
 from ....machine import Accepted, CategorySets, Columns, DecisionMachine, Rule, Trees, layout
 from ....machine.columns import ZERO
+from ....run.inputs.features import read_features
 from ...nodes import nodes_of
 from .doors import door_of
 from .floats import Ordered
-from .graph import Graph, blocks_of
+from .graph import Graph, blocks_of, gives_sparse
 from .handlers import around
 from .questions import Asker, Questions, pulled_back
 from .stage import Run, dense, rested
@@ -69,29 +69,65 @@ class _Tests:
     """(J,) which of them each test of the machine is."""
 
 
+class _Part(NamedTuple):
+    """Some features of the inner machine, and the columns that they make."""
+
+    features: list[int]
+    columns: np.ndarray
+    reads: Columns
+
+
 class _Fold:
     def __init__(self, graph: Graph, model: Any, inner: DecisionMachine) -> None:
         self.graph, self.inner, self.raw = graph, inner, graph.raw
         self.asker = Asker(self.raw)
-        self.refuses = door_of(model, self._is_sparse())
-        self.reads = inner.columns.coded()
+        self.refuses = door_of(model, gives_sparse(graph.last))
+        self.keys = inner.columns.column_keys()
+        self.parts: dict[frozenset[int], _Part] = {}
         self.origin = np.array([*graph.last.origin, -1])[inner.columns.feature]
         """The raw feature of every column of the inner machine."""
         self.rounded = np.array([*graph.last.is_rounded, False])[inner.columns.feature]
 
-    def _is_sparse(self) -> bool:
-        every = {f: self.raw.resting(f, 1) for f in range(self.raw.n_features)}
-        return bool(sp.issparse(self.graph.last.run(Run(self.raw, every))))
-
     # -------------------------------------------------------------- asking
 
     def columns(self, run: Run) -> np.ndarray:
-        """What the inner machine's tests read, of raw values."""
-        given = dense(self.graph.last.run(run))
-        if given.dtype == object and not self.inner.columns.categories:
-            given = given.astype(np.float64)
-        given = rested(given, self.graph.last.origin, run, self.refuses, lambda _: 1.0)
-        return np.asarray(self.reads.read(self.inner.features(given)), np.float64)
+        """What the inner machine's tests read of raw values; of features not asked about, anything.
+
+        A run may have many rows and ask about few features: other columns are not touched.
+        """
+        given = self.graph.last.run(run)
+        part = self._part(frozenset(run.active))
+        found = np.empty((run.n, len(self.inner.columns)))
+        if not len(part.columns):
+            return found
+        x = dense(given[:, part.features] if not hasattr(given, "iloc") else given)
+        if x.shape[1] != len(part.features):
+            x = x[:, part.features]
+        if x.dtype == object and not part.reads.categories:
+            x = x.astype(np.float64)
+        origin = [self.graph.last.origin[i] for i in part.features]
+        x = rested(x, origin, run, self.refuses, lambda _: 1.0)
+        read = read_features(x, part.reads)
+        found[:, part.columns] = part.reads.coded().read(read.block(0, read.n_rows))
+        return found
+
+    def _part(self, active: frozenset[int]) -> _Part:
+        """The inner machine's columns that these raw features make."""
+        found = self.parts.get(active)
+        if found is None:
+            columns = self.inner.columns
+            origin = np.array(self.graph.last.origin)
+            features = np.flatnonzero(np.isin(origin, list(active))).tolist()
+            place = {feature: i for i, feature in enumerate(features)}
+            which = np.flatnonzero(np.isin(columns.feature, features))
+            keys = self.keys
+            reads = columns.with_keys(
+                [(place[keys[c][0]], *keys[c][1:]) for c in which.tolist()], len(features)
+            )
+            labels = {place[f]: found for f, found in columns.categories.items() if f in place}
+            reads = replace(reads, names=None, categories=labels, table_categories=None)
+            found = self.parts[active] = _Part(features, which, reads)
+        return found
 
     # -------------------------------------------------------------- the machine
 

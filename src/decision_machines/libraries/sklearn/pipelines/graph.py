@@ -23,8 +23,8 @@ FUNCTION, PASSED = numbers.Function(), numbers.Passed()
 
 MIXES = {
     "PCA", "IncrementalPCA", "KernelPCA", "SparsePCA", "TruncatedSVD", "FastICA", "NMF",
-    "PolynomialFeatures", "KNNImputer", "IterativeImputer", "Normalizer", "LinearDiscriminantAnalysis",
-    "RandomTreesEmbedding", "Nystroem", "RBFSampler", "GaussianRandomProjection",
+    "PolynomialFeatures", "KNNImputer", "IterativeImputer", "Normalizer", "RandomTreesEmbedding",
+    "LinearDiscriminantAnalysis", "Nystroem", "RBFSampler", "GaussianRandomProjection",
     "SparseRandomProjection", "FeatureAgglomeration", "KMeans", "KernelCenterer",
 }  # fmt: skip
 """Steps that make one column of several."""
@@ -177,7 +177,7 @@ def _columns(graph: Graph, parent: Any, step: Any, rest: str) -> Any:
     parts = []
     weights = step.transformer_weights or {}
     at = step._transformer_to_input_indices
-    for name, one, columns in step.transformers_:
+    for name, one, _ in step.transformers_:
         which = [int(i) for i in at.get(name, [])]
         if not which or (isinstance(one, str) and one == "drop"):
             continue
@@ -197,12 +197,13 @@ def _union(graph: Graph, parent: Any, step: Any, rest: str) -> Any:
             continue
         part = graph._after(parent, one, name, rest)
         parts.append(Scale(part, weights[name]) if name in weights else part)
-    return Stack(parts, any(_gives_sparse(part) for part in parts))
+    return Stack(parts, any(gives_sparse(part) for part in parts))
 
 
-def _gives_sparse(stage: Any) -> bool:
+def gives_sparse(stage: Any) -> bool:
+    """Whether a stage gives what follows it a sparse matrix."""
     if isinstance(stage, Scale):
-        return _gives_sparse(stage.parent)
+        return gives_sparse(stage.parent)
     if isinstance(stage, Stack):
         return stage.is_sparse
     step = getattr(stage, "step", None)

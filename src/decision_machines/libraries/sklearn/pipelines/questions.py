@@ -85,7 +85,7 @@ class Asker:
         self.breaks[feature] = np.union1d(own, keys)
 
     def run(self, ask: Ask, keys: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The columns for numbers of these keys, and which numbers of which features are refused."""
+        """The columns for numbers of these keys, and which numbers are refused."""
         run = Run(self.raw, {f: self.ordered(f).values(k) for f, k in keys.items()})
         return ask(run), run.bad
 
@@ -178,7 +178,7 @@ class Asker:
     def _ask(
         self, questions: Questions, ask: Ask, which: np.ndarray, keys: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The answer to each question at a key of its feature, and whether the number is refused."""
+        """The answer to each question at a key of its feature; whether the number is refused."""
         found, refused = np.empty(len(which), bool), np.empty(len(which), bool)
         for start in range(0, len(which), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -33,11 +34,11 @@ class Raw:
     steps: list[str] = field(default_factory=list)
     """The classes of all steps, for people."""
 
-    @property
+    @functools.cached_property
     def origin(self) -> list[int]:
         return list(range(self.n_features))
 
-    @property
+    @functools.cached_property
     def is_rounded(self) -> list[bool]:
         return [False] * self.n_features
 
@@ -107,11 +108,11 @@ class Select:
     parent: Any
     which: list[int]
 
-    @property
+    @functools.cached_property
     def origin(self) -> list[int]:
         return [self.parent.origin[i] for i in self.which]
 
-    @property
+    @functools.cached_property
     def is_rounded(self) -> list[bool]:
         return [self.parent.is_rounded[i] for i in self.which]
 
@@ -130,19 +131,21 @@ class Transform:
     sources: list[int]
     """The input column that each output column is made of."""
 
-    @property
+    @functools.cached_property
     def origin(self) -> list[int]:
         return [self.parent.origin[i] for i in self.sources]
 
-    @property
+    @functools.cached_property
     def is_rounded(self) -> list[bool]:
         return [self.handler.is_rounded or self.parent.is_rounded[i] for i in self.sources]
 
     def run(self, run: Run) -> Any:
         origin = self.parent.origin
         if not run.active.intersection(origin):
-            return np.zeros((run.n, len(self.sources)))
+            return np.empty((run.n, len(self.sources)))  # asked by nobody, so never touched
         given = rested(self.parent.run(run), origin, run, self.refuses, self.benign)
+        if isinstance(self.parent, Stack) and self.parent.is_sparse:
+            given = sp.csr_matrix(given)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return self.step.transform(given)
@@ -161,11 +164,11 @@ class Scale:
     parent: Any
     weight: float
 
-    @property
+    @functools.cached_property
     def origin(self) -> list[int]:
         return self.parent.origin
 
-    @property
+    @functools.cached_property
     def is_rounded(self) -> list[bool]:
         return self.parent.is_rounded
 
@@ -179,21 +182,31 @@ class Stack:
 
     parents: list[Any]
     is_sparse: bool
+    """Whether the next step gets a sparse matrix."""
 
-    @property
+    @functools.cached_property
     def origin(self) -> list[int]:
         return [f for parent in self.parents for f in parent.origin]
 
-    @property
+    @functools.cached_property
     def is_rounded(self) -> list[bool]:
         return [r for parent in self.parents for r in parent.is_rounded]
 
     def run(self, run: Run) -> Any:
-        parts = [dense(parent.run(run)) for parent in self.parents]
-        if any(part.dtype == object for part in parts):
-            parts = [part.astype(object) for part in parts]
-        found = np.hstack(parts) if parts else np.zeros((run.n, 0))
-        return sp.csr_matrix(found) if self.is_sparse else found
+        widths = [len(parent.origin) for parent in self.parents]
+        starts = np.cumsum([0, *widths]).tolist()
+        asked = [
+            (start, dense(parent.run(run)))
+            for start, parent in zip(starts, self.parents, strict=False)
+            if run.active.intersection(parent.origin)
+        ]
+        dtype = np.result_type(*(part.dtype for _, part in asked)) if asked else np.float64
+        # Columns that nobody asks about are neither made nor touched.
+        make = np.zeros if dtype == object else np.empty
+        found = make((run.n, starts[-1]), dtype, order="F")
+        for start, part in asked:
+            found[:, start : start + part.shape[1]] = part
+        return found
 
 
 def rested(
