@@ -30,6 +30,7 @@ from .errors import (
 from .explain import certify, diff, explain_mismatch
 from .libraries import convert, load
 from .machine import (
+    Assembly,
     CategorySets,
     Columns,
     DecisionMachine,
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "Assembly",
     "CategorySets",
     "Columns",
     "DecisionMachine",

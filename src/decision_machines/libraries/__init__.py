@@ -14,7 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError, InvariantError
-from ..machine import DecisionMachine
+from ..machine import Assembly, DecisionMachine
 from .formats import broken, read_content, read_file
 from .registry import library_of
 
@@ -32,7 +32,9 @@ def convert(model: Any, X: Any = None, *, monotone: Collection[Any] = ()) -> Dec
     model
         A fitted tree model of a supported library, or the content of a model file as bytes or
         text. A machine is returned as it is. The steps of a scikit-learn Pipeline before its model
-        are folded into the tests: the machine reads what the pipeline reads.
+        are folded into the tests: the machine reads what the pipeline reads. A model made of models
+        (a vote, a calibration, a stack) becomes an `Assembly`, which predicts and is saved as a
+        machine does.
     X
         For a pipeline: some rows as they will be given. Its steps compute in float32 where columns
         are of float32; by default columns are taken to be of float64 or whole numbers, and others
@@ -52,8 +54,8 @@ def convert(model: Any, X: Any = None, *, monotone: Collection[Any] = ()) -> Dec
     DecisionMachine(1 tree, 3 leaves, depth 2, 4 features, 3 outputs;
     scikit-learn DecisionTreeClassifier)
     """
-    if isinstance(model, DecisionMachine):
-        return model
+    if isinstance(model, (DecisionMachine, Assembly)):
+        return model  # type: ignore[return-value]
     if isinstance(model, os.PathLike):
         raise InputError("converting a model", f"a path, {model}", f"use dm.load({str(model)!r})")
     if isinstance(model, (bytes, bytearray, memoryview, str)):

@@ -84,6 +84,10 @@ class Library:
         """Who asks a model for its own leaves and margins."""
         raise self._lacks(f"asking a {type(model).__name__} for its own answers")
 
+    def members(self, model: Any) -> list[Any]:
+        """The models that a model made of models asks, in the order of an assembly's members."""
+        raise self._lacks(f"asking a {type(model).__name__} for its members")
+
     def predictor(self, model: Any) -> Callable[[Any, int], Any]:
         """A model's `predict` as its users call it: a function of rows and a number of threads."""
         raise self._lacks(f"predicting with a {type(model).__name__}")

@@ -5,6 +5,7 @@ relaxed, explained, shown and written by other rooms; this room imports none of 
 """
 
 from .accepted import Accepted
+from .assembly import Assembly
 from .columns import CategorySets, Columns, Rule
 from .compose import direct_sum
 from .linear import LinearLeaves
@@ -19,6 +20,7 @@ from .trees import ALL_OUTPUTS, Trees
 __all__ = [
     "ALL_OUTPUTS",
     "Accepted",
+    "Assembly",
     "CategorySets",
     "Columns",
     "DecisionMachine",

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
 from ...machine import (
     Accepted,
+    Assembly,
     CategorySets,
     Columns,
     DecisionMachine,
@@ -58,9 +59,49 @@ def read_dm_bytes(data: bytes, source: str = "a machine's file") -> DecisionMach
     for old in range(int(version), schema.VERSION):
         texts, arrays = schema.UPGRADES[old](texts, arrays)
     try:
-        return _machine(Document(texts, doing), arrays)
+        return _whole(Document(texts, doing), arrays)  # type: ignore[return-value]
     except InvariantError as error:
         _broken(doing, error.found)
+
+
+def _whole(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachine | Assembly:
+    """The machine, or the assembly, that the file holds."""
+    if "assembly" not in document:
+        return _machine(document, arrays)
+    about = document.child("assembly")
+    numbers, classes_array = {}, None
+    held: dict[int, dict[str, np.ndarray]] = {}
+    texts = about.objects("members")
+    for name, array in arrays.items():
+        of_member = re.fullmatch(re.escape(schema.MEMBERS) + r"([0-9]{1,6})\.(.+)", name)
+        if of_member is not None and int(of_member[1]) < len(texts):
+            held.setdefault(int(of_member[1]), {})[of_member[2]] = array
+        elif name.startswith(schema.NUMBERS):
+            numbers[name.removeprefix(schema.NUMBERS)] = array
+        elif name == f"{schema.CLASSES}0":
+            classes_array = array
+        else:
+            raise document.fault(f"an array {name[:60]!r} that no assembly has")
+    words: dict[str, tuple[str, ...]] = {}
+    for entry in _list(about, "words"):
+        fits = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)
+        if not fits or not all(isinstance(text, str) for text in [entry[0], *entry[1]]):
+            raise about.fault(f"{about.name('words')} holds what is not text")
+        words[entry[0]] = tuple(entry[1])
+    classes = None
+    if about.raw("classes") is not None:
+        classes = _labels_of_group(about.child("classes"), classes_array)
+    return Assembly(
+        about.text("rule"),
+        tuple(
+            _whole(Document(one, document.doing, f"{about.name('members')}[{i}]"), held.get(i, {}))
+            for i, one in enumerate(texts)
+        ),
+        numbers,
+        words,
+        classes,
+        document.text("source"),
+    )
 
 
 def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachine:

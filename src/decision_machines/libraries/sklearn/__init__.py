@@ -40,6 +40,11 @@ class ScikitLearn(Library):
 
         return oracle(model, machine)
 
+    def members(self, model: Any) -> list[Any]:
+        from .pipelines.ask import members_of
+
+        return members_of(model)
+
     def predictor(self, model: Any) -> Callable[[Any, int], Any]:
         from .ask import predictor
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ..oracles import UNSEEN, Oracle, labels_of
+from ..oracles import UNSEEN, Oracle, labels_of, oracle_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,11 +17,21 @@ if TYPE_CHECKING:
 
 def oracle(model: Any, machine: DecisionMachine) -> Oracle:
     """The oracle for a scikit-learn model, by its class."""
+    if machine.columns.accepted is not None:
+        from .pipelines.ask import PipelineOracle
+
+        return PipelineOracle(model, machine)
     for cls in type(model).__mro__:
         if cls.__name__ in KINDS and cls.__module__.startswith("sklearn."):
             return KINDS[cls.__name__](model, machine)
     if hasattr(model, "best_estimator_"):
         return oracle(model.best_estimator_, machine)
+    if type(model).__module__.split(".")[0] != "sklearn":
+        return oracle_of(model, machine)
+    if type(model).__name__ == "Pipeline":
+        return oracle(model.steps[-1][1], machine)
+    if type(model).__name__ == "FrozenEstimator":
+        return oracle(model.estimator, machine)
     raise UnsupportedModelError(
         "asking a scikit-learn model for its own answers",
         f"a {type(model).__name__}",

@@ -14,6 +14,7 @@ from .. import convert
 from .pipelines.read import read_pipeline
 from .read_bagging import read_bagging_classifier, read_bagging_regressor, read_isolation_forest
 from .read_boosting import read_adaboost_classifier, read_adaboost_regressor, read_gradient_boosting
+from .read_meta import reader_of
 from .read_hist import read_hist_gradient_boosting
 from .read_trees import overrides, read_forest, read_tree, source_of
 
@@ -31,6 +32,9 @@ def read_sklearn(model: Any, X: Any = None, monotone: Collection[Any] = ()) -> D
             f"the class {model.__name__} itself",
             "pass a fitted object of it",
         )
+    reader = reader_of(model)
+    if reader is not None:
+        return reader(model, lambda member: convert(member, X, monotone=monotone))
     for cls in type(model).__mro__:
         if cls.__module__.split(".")[0] != "sklearn":
             continue
@@ -96,41 +100,13 @@ _MEMBERS = (
     "it combines the answers of models that need not be trees",
     "convert the members, [dm.convert(m) for m in model.estimators_], and combine their answers",
 )
-_WRAPPED = (
-    "it changes the answers of the model inside it",
-    "convert the model inside (`estimator_` or `estimator`) and do the same to its answers",
-)
 INSTEAD: dict[str, tuple[str, str]] = {
     "RandomTreesEmbedding": (
         "it answers with leaves, one-hot, and not with values",
         "read its trees one by one, dm.convert(model.estimators_[i]), and use machine.apply",
     ),
-    "VotingClassifier": _MEMBERS,
-    "VotingRegressor": _MEMBERS,
-    "StackingClassifier": _MEMBERS,
-    "StackingRegressor": _MEMBERS,
-    "MultiOutputClassifier": _MEMBERS,
-    "MultiOutputRegressor": _MEMBERS,
     "ClassifierChain": _MEMBERS,
     "RegressorChain": _MEMBERS,
-    "OneVsRestClassifier": _MEMBERS,
-    "OneVsOneClassifier": _MEMBERS,
     "OutputCodeClassifier": _MEMBERS,
-    "CalibratedClassifierCV": (
-        "it calibrates the answers of the models inside it",
-        "convert them, [dm.convert(c.estimator) for c in model.calibrated_classifiers_], and "
-        "calibrate the machines' answers",
-    ),
-    "TransformedTargetRegressor": (
-        "it transforms the answers of the model inside it",
-        "convert model.regressor_ and pass its answers through "
-        "model.transformer_.inverse_transform",
-    ),
-    "FixedThresholdClassifier": _WRAPPED,
-    "TunedThresholdClassifierCV": _WRAPPED,
-    "FrozenEstimator": (
-        "it only keeps another model from being fitted again",
-        "convert model.estimator",
-    ),
 }
 """Classes that are refused: what was found, what to do."""

@@ -41,8 +41,10 @@ def positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, 
 
 def position_of(label: Any, position: dict[Any, int]) -> float:
     """The position of one label; None is a label of its own only where the model knows it."""
-    if label is None or label != label:
-        return float(position.get(None, np.nan)) if label is None else np.nan
+    if label is None:
+        return float(position.get(None, np.nan))
+    if type(label).__name__ == "NAType" or label != label:
+        return np.nan
     return float(position.get(label, -1))
 
 

@@ -233,6 +233,7 @@ def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
 def _codes(series: Any, labels: tuple[Any, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """Positions of the labels; -1 for a label that is not among them, NaN for none."""
     position = {label: i for i, label in enumerate(labels)}
-    uniques = series.unique().to_list()
-    code = {label: position_of(label, position) for label in uniques}
-    return np.array([code.get(label, np.nan) for label in series.to_list()], dtype)
+    values = series.to_list()
+    # Of every label once; NaN, which equals nothing, is not found again and stays NaN.
+    code = {label: position_of(label, position) for label in set(values)}
+    return np.array([code.get(label, np.nan) for label in values], dtype)

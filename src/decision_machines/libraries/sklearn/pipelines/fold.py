@@ -350,7 +350,9 @@ class _Found:
         for f, packed, outside in sets:
             left = np.frombuffer(packed, bool)
             base = bool(outside) if f in self.categories else False
-            apart = np.flatnonzero(left != base)
+            told_apart = left != base
+            told_apart[[c for c in self.refused.get(f, ()) if c >= 0]] = False
+            apart = np.flatnonzero(told_apart)
             members.append(apart)
             answers.append(np.where(left[apart], -1, 1))
             starts.append(starts[-1] + len(apart))

@@ -12,6 +12,7 @@ from ....run.inputs.accepted import arithmetic
 from ....run.inputs.features import is_table
 from ....run.inputs.tables import match_names, native_table
 from ... import convert
+from ..read_meta import reader_of
 from .fold import fold
 from .graph import Graph, blocks_of, graph_of
 
@@ -49,6 +50,9 @@ def read_member(graph: Graph, model: Any) -> Any:
         return read_member(graph.then(before), last)
     if hasattr(model, "best_estimator_"):
         return read_member(graph, model.best_estimator_)
+    reader = reader_of(model)
+    if reader is not None:
+        return reader(model, lambda member: read_member(graph, member))
     return fold(graph, model, convert(model))
 
 
