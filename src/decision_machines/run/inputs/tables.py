@@ -158,7 +158,13 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
             f"the table's columns are not the model's: {'; '.join(parts)}",
             "give the table exactly the columns of the training data, in any order",
         )
-    return [position.get(name, ABSENT) for name in columns.names]
+    if accepted is None:
+        return [position[name] for name in columns.names]
+    # What no step reads may hold anything.
+    return [
+        position[name] if accepted.needed[feature] else ABSENT
+        for feature, name in enumerate(columns.names)
+    ]
 
 
 def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:

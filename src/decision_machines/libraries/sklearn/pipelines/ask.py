@@ -95,7 +95,7 @@ class PipelineOracle(Oracle):
         for f in self.single - self.labels.keys():
             with np.errstate(over="ignore"):
                 single = X[:, f].astype(np.float32)
-            up = np.nextafter(single, np.float32(np.inf))
+                up = np.nextafter(single, np.float32(np.inf))
             X[:, f] = np.where(single < X[:, f], up, single)
         return X
 
