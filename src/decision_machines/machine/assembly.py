@@ -10,18 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import InvariantError, UnsupportedModelError
 from .arrays import Part
 from .machine import DecisionMachine
-
-if TYPE_CHECKING:
-    import os
-
-    from jaxtyping import Float
+from .verbs.assembly import AssemblyVerbs
 
 RULES: dict[str, tuple[str, ...]] = {
     "mean of probabilities": (),
@@ -42,7 +38,7 @@ RULES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Assembly(Part):
+class Assembly(AssemblyVerbs, Part):
     """A model made of models: what the members answer, combined by a rule.
 
     Parameters
@@ -114,7 +110,8 @@ class Assembly(Part):
         return f"Assembly({self.rule}{count}{'; ' + self.source if self.source else ''})"
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_") or name not in dir(DecisionMachine):
+        known = name in {f.name for f in fields(DecisionMachine)} or hasattr(DecisionMachine, name)
+        if name.startswith("_") or not known:
             raise AttributeError(f"'Assembly' object has no attribute {name!r}")
         raise UnsupportedModelError(
             f"asking an assembly for its {name}",
@@ -130,23 +127,3 @@ class Assembly(Part):
             for member in self.members
             for one in (member.machines if isinstance(member, Assembly) else (member,))
         )
-
-    def predict(self, X: Any, *, n_threads: int | None = None, engine: str = "auto") -> np.ndarray:
-        """What the source's `predict` gives for the rows of X; see `DecisionMachine.predict`."""
-        from ..run.assemblies import predict
-
-        return predict(self, X, n_threads=n_threads, engine=engine)
-
-    def predict_proba(
-        self, X: Any, *, n_threads: int | None = None, engine: str = "auto"
-    ) -> Float[np.ndarray, "m c"] | list[Float[np.ndarray, "m c"]]:
-        """What the source's `predict_proba` gives; see `DecisionMachine.predict_proba`."""
-        from ..run.assemblies import predict_proba
-
-        return predict_proba(self, X, n_threads=n_threads, engine=engine)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a `.dm` file, which `dm.load` reads; see `DecisionMachine.save`."""
-        from ..libraries.own.write import save
-
-        save(self, path)

@@ -71,7 +71,7 @@ def predict(assembly: Assembly, X: Any, *, n_threads: int | None, engine: str) -
 def predict_proba(assembly: Assembly, X: Any, *, n_threads: int | None, engine: str) -> Any:
     """See `Assembly.predict_proba`."""
     found = PROBABILITIES.get(assembly.rule)
-    if found is None or assembly.classes is None and assembly.rule != "several targets":
+    if found is None or (assembly.classes is None and assembly.rule != "several targets"):
         raise InputError(
             "predicting probabilities",
             f"the {assembly.rule} of {assembly.source or 'an assembly'} has none",
@@ -214,10 +214,8 @@ def threshold(asked: Asked) -> np.ndarray:
     assert asked.assembly.classes is not None
     at, positive = float(asked.numbers("threshold")), int(asked.numbers("positive"))
     found = asked.by_method(0)
-    if found.ndim == 2:
-        score = found[:, positive]
-    else:
-        score = found if positive == 1 else -found
+    one = found if positive == 1 else -found
+    score = found[:, positive] if found.ndim == 2 else one
     labels = asked.assembly.classes[[1 - positive, positive]]
     return labels[(score >= at).astype(np.intp)]
 

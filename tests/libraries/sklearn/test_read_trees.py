@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification, make_regression
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.multioutput import MultiOutputRegressor
+from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn_probes import assert_answers_as, leaf_ids, same, tree_probes
@@ -205,14 +205,12 @@ def test_a_step_that_mixes_columns_is_named_with_the_way_out():
     ("model", "remedy"),
     [
         (ensemble.RandomTreesEmbedding(3), "machine.apply"),
-        (ensemble.VotingRegressor([("a", tree.DecisionTreeRegressor())]), "estimators_"),
-        (ensemble.StackingRegressor([("a", tree.DecisionTreeRegressor())]), "estimators_"),
-        (MultiOutputRegressor(tree.DecisionTreeRegressor()), "estimators_"),
+        (RegressorChain(tree.DecisionTreeRegressor()), "estimators_"),
         (LinearRegression(), "DecisionTreeClassifier"),
     ],
 )
 def test_models_that_are_no_sum_of_trees_are_refused_with_a_way_out(model, remedy):
-    y = YR if isinstance(model, MultiOutputRegressor) else YR[:, 0]
+    y = YR if isinstance(model, RegressorChain) else YR[:, 0]
     with pytest.raises(dm.UnsupportedModelError) as caught:
         dm.convert(model.fit(XR, y))
     assert remedy in caught.value.remedy
@@ -228,6 +226,8 @@ def test_models_that_are_no_sum_of_trees_are_refused_with_a_way_out(model, remed
         ensemble.AdaBoostClassifier(),
         ensemble.BaggingRegressor(),
         ensemble.IsolationForest(),
+        ensemble.VotingClassifier([("a", tree.DecisionTreeClassifier())]),
+        ensemble.StackingRegressor([("a", tree.DecisionTreeRegressor())]),
     ],
     ids=lambda model: type(model).__name__,
 )

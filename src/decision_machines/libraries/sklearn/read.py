@@ -14,8 +14,8 @@ from .. import convert
 from .pipelines.read import read_pipeline
 from .read_bagging import read_bagging_classifier, read_bagging_regressor, read_isolation_forest
 from .read_boosting import read_adaboost_classifier, read_adaboost_regressor, read_gradient_boosting
-from .read_meta import reader_of
 from .read_hist import read_hist_gradient_boosting
+from .read_meta import reader_of
 from .read_trees import overrides, read_forest, read_tree, source_of
 
 if TYPE_CHECKING:

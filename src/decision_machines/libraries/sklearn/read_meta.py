@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import UnsupportedModelError
 from ...machine.assembly import Assembly
 from ...run.assemblies import FUNCTIONS
-from .read_trees import require_fitted, source_of
+from .read_trees import overrides, require_fitted, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -352,9 +352,13 @@ def is_bag_of_models(model: Any) -> bool:
 
 def reader_of(model: Any) -> Callable[[Any, Member], Any] | None:
     """The reader of a model made of models; None for any other."""
-    if is_bag_of_models(model):
-        return read_bag_of_models
+    found = read_bag_of_models if is_bag_of_models(model) else None
     for cls in type(model).__mro__:
-        if cls.__module__.split(".")[0] == "sklearn" and cls.__name__ in READERS:
-            return READERS[cls.__name__]
-    return None
+        if found is None and cls.__module__.split(".")[0] == "sklearn":
+            found = READERS.get(cls.__name__)
+    own = overrides(model) if found is not None else None
+    if own is not None:
+        raise _refused(
+            model, f"a subclass of scikit-learn's with a {own} of its own", "convert a plain one"
+        )
+    return found

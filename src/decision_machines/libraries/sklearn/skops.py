@@ -1,8 +1,11 @@
 """skops files: scikit-learn models as a zip of arrays and a schema, read without running code.
 
-skops itself builds no type that is not trusted. We trust four beyond its own list, for we only look
-at the arrays that they hold, and check every index: `Tree` and `TreePredictor`, which scikit-learn
-would walk unchecked, and the function that HistGradientBoosting keeps beside its encoder.
+skops itself builds no type that is not trusted. We trust some beyond its own list. `Tree` and
+`TreePredictor`, which scikit-learn would walk unchecked, and the function that HistGradientBoosting
+keeps beside its encoder: we only look at the arrays that they hold, and check every index. What
+pipelines and models made of models keep beside their arrays, plain holders of values: none of them
+does anything when it is built. Folding a pipeline calls the `transform` of scikit-learn's own
+steps; a function inside a step is called only where it is one of NumPy's that we know.
 """
 
 from __future__ import annotations
@@ -21,6 +24,17 @@ TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "functools.partial",
     "sklearn.utils.validation.check_array",
+    "numpy.dtype",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.feature_selection._univariate_selection.f_regression",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.utils._bunch.Bunch",
 )
 UNPACKED_AT_MOST = 200
 """How many times its size a file may unpack to; arrays of trees reach a tenth of it."""

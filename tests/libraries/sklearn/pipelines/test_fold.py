@@ -36,7 +36,8 @@ def test_keys_keep_the_order_of_numbers(a, b):
 def test_keys_between_two_are_between_them(low, width, n):
     found = between(np.array([low]), np.array([low + width]), n)[0]
     assert np.all(np.diff(found) >= 0)
-    assert low < found[0] and found[-1] < low + width
+    assert low < found[0]
+    assert found[-1] < low + width
 
 
 NUMERIC_STEPS = [
@@ -190,7 +191,7 @@ def test_tables_may_have_further_columns_and_lack_what_is_dropped():
     machine = dm.convert(pipe)
     for table in (X.assign(more=1), X[["income"]], X[["city", "income"]]):
         assert np.array_equal(machine.predict_proba(table), pipe.predict_proba(table))
-    with pytest.raises(dm.InputError, match="missing 'income'|income"):
+    with pytest.raises(dm.InputError, match="income"):
         machine.predict(X.drop(columns="income"))
 
 
@@ -259,7 +260,8 @@ def test_certificates_go_through_the_whole_pipeline():
     pipe = make_pipeline(usual(), forest()).fit(X, Y)
     machine = dm.convert(pipe)
     proof = dm.certify(machine, pipe, odd_rows(X)[:0])
-    assert proof.holds and proof.tests == machine.n_tests
+    assert proof.holds
+    assert proof.tests == machine.n_tests
     other = make_pipeline(usual(), forest().set_params(random_state=1)).fit(X, Y)
     assert not dm.certify(machine, other)
 
@@ -281,4 +283,6 @@ def test_ranges_are_words_where_a_step_is_not_monotone():
     ).fit(X, Y)
     machine = dm.convert(pipe)
     assert 3 in machine.columns.edges
-    assert "≤" in str(machine.rules()) and "children" in str(machine.rules())
+    said = str(machine.rules())
+    assert "≤" in said
+    assert "children" in said

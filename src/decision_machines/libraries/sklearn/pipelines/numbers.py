@@ -129,6 +129,13 @@ class Selector(Handler):
     computes = False
 
     def sources(self, step: Any, n: int) -> list[int]:
+        chosen_by = getattr(step, "estimator_", None)
+        if type(step).__name__ == "SelectFromModel" and (
+            hasattr(chosen_by, "tree_") or hasattr(chosen_by, "estimators_")
+        ):
+            from ... import convert
+
+            convert(chosen_by)  # scikit-learn walks its trees unchecked; a file may say anything
         return np.asarray(step.get_support(indices=True)).tolist()
 
     def takes_nan(self, step: Any) -> bool:

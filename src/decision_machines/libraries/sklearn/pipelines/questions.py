@@ -128,8 +128,8 @@ class Asker:
             yes = np.where(z != z, questions.missing_left[which], z <= questions.t[which])
             yes = _filled(yes, bad[: len(at), f])
             first[which] = yes[0]
-            place, q = np.nonzero(yes[1:] != yes[:-1])
-            jobs.append((which[q], at[place], at[place + 1]))
+            place, changed = np.nonzero(yes[1:] != yes[:-1])
+            jobs.append((which[changed], at[place], at[place + 1]))
         which, low, high = (np.concatenate(part) for part in zip(*jobs, strict=True))
         low = self._bisect(questions, ask, which, low, high)
         for q, key in zip(which.tolist(), low.tolist(), strict=True):

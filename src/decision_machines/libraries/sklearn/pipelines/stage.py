@@ -200,9 +200,10 @@ class Stack:
             for start, parent in zip(starts, self.parents, strict=False)
             if run.active.intersection(parent.origin)
         ]
-        dtype = np.result_type(*(part.dtype for _, part in asked)) if asked else np.float64
+        dtypes = [part.dtype for _, part in asked]
+        dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
         # Columns that nobody asks about are neither made nor touched.
-        make = np.zeros if dtype == object else np.empty
+        make = np.zeros if dtype.hasobject else np.empty
         found = make((run.n, starts[-1]), dtype, order="F")
         for start, part in asked:
             found[:, start : start + part.shape[1]] = part
