@@ -6,8 +6,10 @@ relaxed, explained, shown and written by other rooms; this room imports none of 
 
 from .accepted import Accepted
 from .assembly import Assembly
-from .columns import CategorySets, Columns, Rule
+from .category_sets import CategorySets
+from .columns import Columns, Rule
 from .compose import direct_sum
+from .cover import Cover, stored_cover
 from .linear import LinearLeaves
 from .machine import DecisionMachine
 from .output import Output
@@ -23,6 +25,7 @@ __all__ = [
     "Assembly",
     "CategorySets",
     "Columns",
+    "Cover",
     "DecisionMachine",
     "Layout",
     "LinearLeaves",
@@ -34,6 +37,7 @@ __all__ = [
     "exit_is_unique",
     "figure_one",
     "layout",
+    "stored_cover",
     "template_product",
     "tree_of_templates",
 ]

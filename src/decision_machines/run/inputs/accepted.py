@@ -36,12 +36,24 @@ def guarded(values: Sequence[Num[np.ndarray, "m"]], columns: Columns) -> list[Nu
     InputError
         That names the feature and the first value that the source would refuse.
     """
-    for feature, column in enumerate(values):
-        _check(column, feature, columns)
-    return [
-        range_codes(column, columns.edges[feature]) if feature in columns.edges else column
-        for feature, column in enumerate(values)
-    ]
+    return [guarded_column(column, feature, columns) for feature, column in enumerate(values)]
+
+
+def guarded_column(
+    column: Num[np.ndarray, "m"], feature: int, columns: Columns
+) -> Num[np.ndarray, "m"]:
+    """One feature's values, checked; coded where they are read as ranges, else the same array."""
+    _check(column, feature, columns)
+    edges = columns.edges.get(feature)
+    return column if edges is None else range_codes(column, edges)
+
+
+def is_free(feature: int, columns: Columns) -> bool:
+    """Whether a feature needs no look: it has labels, and each of them, or none, will do."""
+    accepted = columns.accepted
+    return feature in columns.categories and (
+        accepted is None or (bool(accepted.missing[feature]) and feature not in accepted.refused)
+    )
 
 
 def guarded_rows(x: Num[np.ndarray, "m n"], columns: Columns) -> Num[np.ndarray, "m n"]:

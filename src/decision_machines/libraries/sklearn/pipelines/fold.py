@@ -414,4 +414,5 @@ def _swapped(machine: DecisionMachine, swap: np.ndarray) -> DecisionMachine:
             None if trees.test_ids is None else trees.test_ids[tests],
             None if trees.leaf_ids is None else trees.leaf_ids[leaves],
         ),
+        cover=None if machine.cover is None else machine.cover.keep(tests, leaves),
     )
