@@ -12,7 +12,7 @@ from hypothesis import given
 from strategies import machines, make_machine, probe_rows
 
 import decision_machines as dm
-from decision_machines.machine import compose
+from decision_machines.machine import Accepted, compose
 from decision_machines.machine.coded import coded
 from decision_machines.machine.feature_names import columns_of_features, feature_number, known_as
 from decision_machines.machine.look_ups import LookUps
@@ -44,6 +44,8 @@ OTHER_COLUMNS = {
     "label_hash": "catboost",
     "refuses_new_labels": True,
     "look_ups": no_look_ups(),
+    "edges": {0: (0.5,)},
+    "accepted": Accepted(*(np.zeros(3), np.ones(3)), *(np.ones(3, bool), np.ones(3, bool))),
 }
 """Another value of each property of the columns that a direct sum cannot join."""
 OTHER_OUTPUT = {

@@ -131,6 +131,17 @@ def test_every_field_of_the_columns_comes_back(tmp_path):
         encodes_arrays=True,
         label_hash="catboost",
         refuses_new_labels=True,
+        edges={0: (-np.inf, 0.5, np.inf)},
+        accepted=dm.machine.Accepted(
+            low=np.array([-np.inf, 0.0, 0.0]),
+            high=np.array([1e308, 1.0, np.inf]),
+            missing=np.array([True, False, True]),
+            needed=np.array([True, True, False]),
+            refused={1: (-1, 2)},
+            ignores_further=True,
+            blocks=(((0, 2), "float32"),),
+            plain=(2,),
+        ),
     )
     found = comes_back(replace(machine, columns=columns), tmp_path / "m.dm").columns
     for field in fields(dm.Columns):
