@@ -19,12 +19,15 @@ namespace dm::engine::DM_TARGET {
 
 #include "engine/kernels/accumulate.hpp"
 #include "engine/kernels/at_least.hpp"
+#include "engine/kernels/buckets.hpp"
 #include "engine/kernels/coding.hpp"
 #include "engine/kernels/deep.hpp"
 #include "engine/kernels/load.hpp"
 #include "engine/kernels/oblique.hpp"
 #include "engine/kernels/pack.hpp"
+#include "engine/kernels/record.hpp"
 #include "engine/kernels/select.hpp"
+#include "engine/kernels/turn.hpp"
 
 namespace {
 
@@ -50,8 +53,19 @@ template <typename T>
 constexpr auto kPackSum = nullptr;
 #endif
 
+// Records need a permute that looks codes up.
+#if defined(DM_HAS_RECORDS)
+constexpr auto kRecords = records;
+constexpr auto kUnderWay = under_way;
+constexpr auto kTurnCodes = turn_codes;
+#else
+constexpr auto kRecords = nullptr;
+constexpr auto kUnderWay = nullptr;
+constexpr auto kTurnCodes = nullptr;
+#endif
+
 template <typename T>
-constexpr TypedKernels<T> kTyped = {add<T>, add_trees<T>, kPackSum<T>, oblique<T>};
+constexpr TypedKernels<T> kTyped = {add_places<T>, add<T>, add_trees<T>, kPackSum<T>, oblique<T>};
 
 template <typename Node>
 constexpr Walks<Node> kWalks = {deep<Node>, add_ends<Node, float>, add_ends<Node, double>,
@@ -69,6 +83,10 @@ extern const Kernels kernels = {
     select,
     kWalks<WalkNode>,
     kWalks<WideNode>,
+    kCodeLayout,
+    kRecords,
+    kUnderWay,
+    kTurnCodes,
     code_row,
     kCodeBytes,
     kPacks,
