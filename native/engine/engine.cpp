@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kCodesInTile = int64_t{1} << 20;  // bytes; should stay in the second-level cache
 constexpr int64_t kMostTileRows = 4096;
+constexpr int64_t kRowsCodedAlone = 4;  // measured: more rows are coded column by column
 
 int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
@@ -98,7 +99,10 @@ void Engine::run_tile(const Source& source, int64_t row, int64_t n, Workspace& o
     }
     if (plan.kind == Kind::oblique) oblique_trees(tile);
     for (const Section& section : plan.sections) {
-        code_section(tile, section);
+        if (is_few && n <= kRowsCodedAlone)
+            code_record_rows(tile, section);
+        else
+            code_section(tile, section);
         if (is_few) {
             record_few(tile, section);
             continue;

@@ -68,6 +68,8 @@ private:
     template <typename Sum>
     void record_few(const Tile<Sum>& tile, const Section& section) const;
     template <typename Sum>
+    void code_record_rows(const Tile<Sum>& tile, const Section& section) const;
+    template <typename Sum>
     Sum* sums_by_row(const Tile<Sum>& tile) const;
     RecordTrees record_trees(const Section& section, const Workspace& own) const;
     template <typename Sum>
@@ -92,6 +94,8 @@ private:
     void walk_rows(const Tile<Sum>& tile) const;
     bool few_features(const Source& source, int64_t row, void* x) const;
     RowPacks few_packs(const void* x, bool single, uint8_t* codes) const;
+    const uint16_t* few_codes(const Section& section, const void* x, bool single, void* z,
+                              Workspace& own) const;
     void few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const;
     void few_raw(const double* x, double* z, uint32_t* found) const;
     template <typename Sum>

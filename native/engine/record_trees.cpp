@@ -139,6 +139,33 @@ void Engine::add_record_leaves(const Tile<Sum>& tile, int64_t tree, const uint32
                     sums[r * width + output]);
 }
 
+// Codes of very few rows, one after the other.
+template <typename Sum>
+void Engine::code_record_rows(const Tile<Sum>& tile, const Section& section) const {
+    const int64_t n_columns = static_cast<int64_t>(section.columns.size());
+    const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
+    const CodeLayout layout = plan.kernels->code_layout;
+    const int64_t stride = record_stride(layout, n_columns);
+    tile.own.labels.reserve((n_used + n_columns) * 8);
+    double* x = tile.own.labels.template as<double>();
+    tile.own.record_codes.reserve(stride * tile.room);
+    tile.own.has_nan = false;
+    for (int64_t r = 0; r < tile.n; ++r) {
+        const bool single = few_features(tile.source, tile.row + r, x);
+        const uint16_t* codes = few_codes(section, x, single, x + n_used, tile.own);
+        uint8_t* to = tile.own.record_codes.as() + r * stride;
+        for (int64_t c = 0; c < n_columns; ++c) {
+            const RecordColumn& column = section.record_columns[c];
+            uint16_t code = codes[column.plane];
+            if (column.other >= 0 && codes[column.other] != code) {
+                code = kNanCode;
+                tile.own.has_nan = true;
+            }
+            put_code(layout, code, c, stride / 2, to);
+        }
+    }
+}
+
 // Few rows of one section: many trees at once, because a row alone would wait for each record.
 template <typename Sum>
 void Engine::record_few(const Tile<Sum>& tile, const Section& section) const {
@@ -174,6 +201,8 @@ void Engine::record_few(const Tile<Sum>& tile, const Section& section) const {
 
 template void Engine::record_group(const Tile<float>&, const Section&, const Group&) const;
 template void Engine::record_group(const Tile<double>&, const Section&, const Group&) const;
+template void Engine::code_record_rows(const Tile<float>&, const Section&) const;
+template void Engine::code_record_rows(const Tile<double>&, const Section&) const;
 template void Engine::record_few(const Tile<float>&, const Section&) const;
 template void Engine::record_few(const Tile<double>&, const Section&) const;
 

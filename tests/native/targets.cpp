@@ -257,9 +257,9 @@ int main() {
     for (const dm::engine::KindEntry& entry : dm::engine::kKinds) {
         if (entry.kind == dm::engine::Kind::by_tree) continue;
         std::printf(", %d trees by %s", tally.trees[entry.kind], entry.name);
-        all_kinds &=
-            tally.trees[entry.kind] > 0 || (entry.kind == dm::engine::Kind::pack && !can_pack) ||
-            (entry.kind == dm::engine::Kind::record && !has_records);
+        all_kinds &= tally.trees[entry.kind] > 0 ||
+                     (entry.kind == dm::engine::Kind::pack && !can_pack) ||
+                     (entry.kind == dm::engine::Kind::record && !has_records);
     }
     std::printf(": %d wrong\n", tally.wrong);
     return tally.wrong != 0 || !all_kinds;

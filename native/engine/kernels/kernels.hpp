@@ -280,7 +280,8 @@ struct Kernels {
     const char* name;
     // Of tests and selects, relative to AVX-512's; steps of a walk cost the same everywhere.
     double select_cost;
-    int splits;  // which values of up to 64 leaves stand as planes of their bytes
+    double record_cost;  // of a tree of more than one record, in the units of tests and selects
+    int splits;          // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);

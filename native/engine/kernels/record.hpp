@@ -36,7 +36,7 @@ struct RecordRow {
     // Where each test leads.
     template <bool HasNan>
     __m256i next(const Record& record) const {
-        const __m512i code = look_up(_mm512_cvtepu8_epi16(
+        const __m512i code = look_up(_mm512_cvtepi8_epi16(
             _mm256_load_si256(reinterpret_cast<const __m256i*>(record.column))));
         __mmask32 right = _mm512_cmpgt_epu16_mask(code, _mm512_loadu_si512(record.code));
         if constexpr (HasNan)
@@ -272,8 +272,8 @@ int64_t under_way(const uint32_t* items, const uint32_t* places, int64_t n, uint
         const __mmask16 given = static_cast<__mmask16>(n - i < 16 ? (1u << (n - i)) - 1 : 65535);
         const __m512i own = items ? _mm512_loadu_si512(items + i)
                                   : _mm512_add_epi32(first, _mm512_set1_epi32(static_cast<int>(i)));
-        const __mmask16 is_test = _mm512_mask_cmpge_epi32_mask(
-            given, _mm512_loadu_si512(places + i), _mm512_setzero_si512());
+        const __mmask16 is_test =
+            static_cast<__mmask16>(given & ~_mm512_movepi32_mask(_mm512_loadu_si512(places + i)));
         // To a register, and then to memory: to compress into memory is slow on many processors.
         _mm512_storeu_si512(to + found, _mm512_maskz_compress_epi32(is_test, own));
         found += __builtin_popcount(is_test);

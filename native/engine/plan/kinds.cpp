@@ -13,8 +13,6 @@ namespace {
 // alone, because trees share tests. On that machine selects won up to 1 024 leaves, walks from
 // 2 048.
 constexpr double kCostTest = 7.0, kCostSelect = 2.0, kCostStep = 1100.0;
-// A record, with a share of what comes before and after it.
-constexpr double kCostRecord = 5000.0;
 constexpr int64_t kMostSelectLeaves = 4096;
 // Measured: a row walks trees of fewer tests as fast as it goes through their records.
 constexpr int64_t kTestsForRecords = 128;
@@ -83,7 +81,7 @@ Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const 
     }
     // Rows tend to the large leaves, which are not deep: a path is about its mean depth.
     const double walk = kCostStep * path / static_cast<double>(n_tests + 1);
-    const double record = kCostRecord * (n_tests < kRecordTests ? 1.0 : 2.0);
+    const double record = kernels.record_cost * (n_tests < kRecordTests ? 0.5 : 1.0);
     const double select =
         kernels.select_cost * (kCostTest * static_cast<double>(n_tests) + kCostSelect * selects);
     return select <= (has_records ? record : walk) ? Kind::select : other;

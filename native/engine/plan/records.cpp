@@ -213,14 +213,7 @@ private:
     }
 
     void set_code(Record& record, size_t slot, uint16_t code) const {
-        if (layout_ == CodeLayout::words) {
-            // Of the processor's own order of bytes, as all targets with words are little-endian.
-            record.code[2 * slot] = static_cast<uint8_t>(code);
-            record.code[2 * slot + 1] = static_cast<uint8_t>(code >> 8);
-        } else {
-            record.code[slot] = static_cast<uint8_t>(code) ^ 128;
-            record.code[kRecordTests + slot] = static_cast<uint8_t>(code >> 8) ^ 128;
-        }
+        put_code(layout_, code, static_cast<int64_t>(slot), kRecordTests, record.code);
     }
 
     // A record whose tests all lead to its first exit.
