@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/interrupts.hpp"
 #include "common/threads.hpp"
 #include "engine/leaf_values.hpp"
 
@@ -107,10 +108,12 @@ void Engine::run_tile(const Source& source, int64_t row, int64_t n, Workspace& o
             record_few(tile, section);
             continue;
         }
-        for (const Group& group : section.groups)
+        for (const Group& group : section.groups) {
+            common::poll();
             group.kind == Kind::select   ? select_group(tile, section, group)
             : group.kind == Kind::record ? record_group(tile, section, group)
                                          : walk_group(tile, section, group);
+        }
     }
     if (margins) finish_sums(tile);
 }

@@ -78,8 +78,7 @@ void Engine::run_top(const Tile<Sum>& tile, const Section& section, int64_t tree
                      uint32_t* ends) const {
     const Kernels& kernels = *plan.kernels;
     const Top& top = plan.tops[tree];
-    const SelectGroup view{top.tests.data(), static_cast<int64_t>(top.tests.size()),
-                           section.planes.data(), top.selects.data(), top.bits.data()};
+    const SelectGroup view = section.view(top);
     uint8_t* slots = tile.own.prepare_slots(top.n_slots);
     tile.own.top_labels.reserve(kBlockRows);
     uint8_t* labels = tile.own.top_labels.as();

@@ -20,6 +20,7 @@ namespace dm::engine::DM_TARGET {
 #include "engine/kernels/accumulate.hpp"
 #include "engine/kernels/at_least.hpp"
 #include "engine/kernels/buckets.hpp"
+#include "engine/kernels/categories.hpp"
 #include "engine/kernels/coding.hpp"
 #include "engine/kernels/deep.hpp"
 #include "engine/kernels/load.hpp"
@@ -92,6 +93,8 @@ extern const Kernels kernels = {
     kSplits,
     load,
     code,
+    code_categories,
+    spread_bits,
     tests,
     select,
     kWalks<WalkNode>,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/plan/records.hpp"
 #include "engine/plan/selects.hpp"
 
 namespace dm::engine {
@@ -64,10 +63,9 @@ Kind kind_for_few(const Machine& machine, const Kernels& kernels) {
 }
 
 Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const Kernels& kernels,
-                  const std::vector<int32_t>& size, int64_t n_columns) {
-    const bool has_records = record_stride(kernels.code_layout, n_columns) > 0;
+                  const std::vector<int32_t>& size, bool can_record) {
     if (wanted == Kind::deep || wanted == Kind::pack) return Kind::deep;
-    const Kind other = has_records ? Kind::record : Kind::deep;
+    const Kind other = can_record ? Kind::record : Kind::deep;
     const int64_t n_tests = trees.tests_of(tree);
     if (wanted == Kind::record || n_tests >= kMostSelectLeaves) return other;
     if (wanted == Kind::select) return Kind::select;
@@ -84,7 +82,7 @@ Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const 
     const double record = kernels.record_cost * (n_tests < kRecordTests ? 0.5 : 1.0);
     const double select =
         kernels.select_cost * (kCostTest * static_cast<double>(n_tests) + kCostSelect * selects);
-    return select <= (has_records ? record : walk) ? Kind::select : other;
+    return select <= (can_record ? record : walk) ? Kind::select : other;
 }
 
 }  // namespace dm::engine

@@ -37,10 +37,10 @@ Kind compatible_kind(Kind wanted, const Candidate& candidate);
 // The kind for few rows where trees are not all of one kind that takes them.
 Kind kind_for_few(const Machine& machine, const Kernels& kernels);
 
-// `select`, `record` or `deep` for one tree whose columns are so many: the one that is
-// wanted, or the one that costs least. A tree of too many leaves is never done by selects. `size`
-// holds the leaves below each test.
+// `select`, `record` or `deep` for one tree, or without records where it cannot have them: the one
+// that is wanted, or the one that costs least. A tree of too many leaves is never done by selects.
+// `size` holds the leaves below each test.
 Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const Kernels& kernels,
-                  const std::vector<int32_t>& size, int64_t n_columns);
+                  const std::vector<int32_t>& size, bool can_record);
 
 }  // namespace dm::engine

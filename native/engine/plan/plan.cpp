@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/plan/categories.hpp"
 #include "engine/plan/columns.hpp"
 #include "engine/plan/oblique.hpp"
 #include "engine/plan/packs.hpp"
@@ -96,9 +97,10 @@ void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
     for (size_t s = 0; s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
         Section section = make_section(m, starts[s], starts[s + 1], plan.set_of, coded);
+        const bool can_record = can_have_records(plan.kernels->code_layout, section);
         for (int64_t tree = section.first; tree < section.last; ++tree)
-            plan.trees[tree].kind = kind_of_tree(kind, m.trees, tree, *plan.kernels, size,
-                                                 static_cast<int64_t>(section.columns.size()));
+            plan.trees[tree].kind =
+                kind_of_tree(kind, m.trees, tree, *plan.kernels, size, can_record);
         add_groups(size, coded, plan, section);
         has_record |= section.has_record;
         has_deep |= section.has_deep;
@@ -110,10 +112,13 @@ void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
         if (packs) {
             plan.packs = std::move(*packs);
             plan.sections[0].keys32 = {};
+            plan.sections[0].tables = {};
             return set_kind(Kind::pack, plan);
         }
     }
     if (has_record) add_records(size, coded, plan);
+    for (Section& section : plan.sections)
+        if (section.has_deep) turn_sets(section);
     if (has_deep) add_nodes(size, coded, plan);
 }
 
@@ -138,17 +143,19 @@ int64_t Plan::n_bytes() const {
     auto bytes = [](const auto&... vectors) {
         return (static_cast<int64_t>(vectors.size() * sizeof(vectors[0])) + ... + 0);
     };
-    int64_t total =
-        bytes(trees, used_features, read_columns, set_of, values32, values64, raw_nodes,
-              oblique.columns, oblique.column) +
-        bytes(tops, walks.nodes, walks.wide_nodes, walks.start) +
-        bytes(records.records, records.exits, records.roots, records.first) +
-        bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots, packs.trees);
+    int64_t total = bytes(trees, used_features, read_columns, set_of, values32, values64, raw_nodes,
+                          oblique.columns, oblique.column) +
+                    bytes(tops, walks.nodes, walks.wide_nodes, walks.start) +
+                    bytes(records.records, records.exits, records.roots, records.first) +
+                    bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots,
+                          packs.trees, packs.rights, packs.rights_of);
     for (const Top& top : tops) total += bytes(top.tests, top.selects, top.bits, top.nodes);
     for (const Section& section : sections) {
-        total += bytes(section.columns, section.keys32, section.bucket_first, section.sorted,
-                       section.planes, section.tables, section.table_of, section.record_columns,
-                       section.record_planes);
+        total +=
+            bytes(section.columns, section.keys32, section.bucket_first, section.sorted,
+                  section.planes, section.tables, section.record_columns, section.record_planes);
+        for (const CategoryFeature& own : section.categories)
+            total += bytes(own.codes, own.far, own.far_codes, own.sets_by_code);
         for (const Group& group : section.groups)
             total += bytes(group.tests, group.selects, group.bits, group.trees);
     }

@@ -257,6 +257,11 @@ int64_t record_stride(CodeLayout layout, int64_t n_columns) {
     return 2 * room;
 }
 
+bool can_have_records(CodeLayout layout, const Section& section) {
+    return section.categories.empty() &&
+           record_stride(layout, static_cast<int64_t>(section.columns.size())) > 0;
+}
+
 bool has_record_top(const Plan& plan, int64_t tree) {
     return plan.trees[tree].kind == Kind::record && plan.wanted.values &&
            plan.machine.trees.tests_of(tree) >= kTestsForTop;

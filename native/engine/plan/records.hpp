@@ -8,6 +8,10 @@ namespace dm::engine {
 // Bytes of a row's codes where so many columns are laid out for records; 0 where they are too many.
 int64_t record_stride(CodeLayout layout, int64_t n_columns);
 
+// Whether trees of a section can be trees of records: their columns are few enough, and no test is
+// of a set of categories.
+bool can_have_records(CodeLayout layout, const Section& section);
+
 // Writes code number i of a row or record; in bytes, its high byte stands `half` bytes further.
 inline void put_code(CodeLayout layout, uint16_t code, int64_t i, int64_t half, uint8_t* to) {
     if (layout == CodeLayout::words) {
