@@ -33,7 +33,7 @@ html_sidebars = {"index": []}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 exclude_patterns = ["_build", "_made", "**.ipynb_checkpoints"]
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 # Notebooks are kept without outputs and run when the pages are built.
 nb_execution_mode = "auto"
 nb_execution_timeout = 300

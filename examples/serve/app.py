@@ -186,9 +186,32 @@ def tensor(given: Any) -> tuple[str, np.ndarray]:
             400, f"input {name!r} has the datatype {datatype!r}, not one of {[*DATATYPES]}"
         )
     try:
-        return name, np.array(data, DATATYPES[datatype]).reshape(shape)
+        return name, _typed(np.array(data, object), DATATYPES[datatype]).reshape(shape)
     except (ValueError, TypeError, OverflowError) as error:
         raise Refused(400, f"input {name!r} does not hold {datatype} of {shape}: {error}") from None
+
+
+def _typed(data: np.ndarray, kind: Any) -> np.ndarray:
+    """The entries as numbers of a kind. Integers have no missing value: with one, they are objects.
+
+    Raises
+    ------
+    ValueError
+        Where an entry is none of this kind, such as 1.5 for an integer.
+    """
+    if kind is object:
+        return data
+    is_null = np.equal(data, None).astype(bool)
+    if np.dtype(kind).kind == "f":
+        return np.where(is_null, np.nan, data).astype(kind)
+    values = np.array(data[~is_null].tolist(), kind)
+    if values.tolist() != data[~is_null].tolist():
+        raise ValueError(f"an entry is no {np.dtype(kind)}")
+    if not is_null.any():
+        return values.reshape(data.shape)
+    found = np.full(data.shape, None, object)
+    found[~is_null] = values.tolist()
+    return found
 
 
 def answer(machine: dm.DecisionMachine, X: Any, wanted: list[str]) -> list[dict[str, Any]]:

@@ -14,6 +14,16 @@ void turn(const void* plane, int64_t m, int64_t n_planes, uint16_t* out) {
     for (int64_t i = 0; i < m; ++i) out[i * n_planes] = codes[i];
 }
 
+// The answers of a feature's sets to m rows, from the plane of its codes to where walks read them.
+template <typename Code>
+void turn_sets(const Kernels& kernels, const CategoryFeature& own, const void* plane, int64_t m,
+               int64_t n_planes, uint16_t* out) {
+    const Code* codes = static_cast<const Code*>(plane);
+    for (int64_t i = 0; i < m; ++i)
+        kernels.spread_bits(own.sets_by_code.data() + codes[i] * own.code_bytes(), own.n_sets,
+                            out + i * n_planes + own.first_set);
+}
+
 }  // namespace
 
 // Sparse rows are spread out first.
@@ -84,22 +94,24 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
             if (low) turn_codes(low, m, section.n_planes, row_codes + column.low_number);
             if (high) turn_codes(high, m, section.n_planes, row_codes + column.high_number);
         }
+        for (const CategoryFeature& own : section.categories) {
+            const Feature feature = tile.feature(own.feature);
+            single = plan.machine.columns.single || feature.dtype == Dtype::f32;
+            kernels.load(feature, tile.row + start, m, tile.source.integers_single, single,
+                         tile.missing_value, x);
+            void* plane = codes + own.start * plane_rows + place * own.width;
+            kernels.code_categories(own.view(plan.machine.sets), x, single, m, own.width, plane);
+            if (!section.has_deep) continue;
+            own.width == 1
+                ? turn_sets<uint8_t>(kernels, own, plane, m, section.n_planes, row_codes)
+                : turn_sets<uint16_t>(kernels, own, plane, m, section.n_planes, row_codes);
+        }
     }
 }
 
 Coding Engine::coding_of(const Section& section) const {
-    const Machine::Sets& sets = plan.machine.sets;
-    return {section.columns.data(),
-            static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(),
-            plan.machine.tests.t,
-            section.sorted.data(),
-            sets.members,
-            sets.answers,
-            section.tables.data(),
-            section.table_of.data(),
-            sets.negative_fractions,
-            sets.whole};
+    return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
+            section.keys32.data(), plan.machine.tests.t, section.sorted.data()};
 }
 
 template void Engine::spread_out(Tile<float>&) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/interrupts.hpp"
 #include "common/threads.hpp"
 #include "engine/leaf_values.hpp"
 
@@ -96,9 +97,11 @@ void Engine::run_tile(const Source& source, int64_t row, int64_t n, Workspace& o
     if (plan.kind == Kind::oblique) oblique_trees(tile);
     for (const Section& section : plan.sections) {
         code_section(tile, section);
-        for (const Group& group : section.groups)
+        for (const Group& group : section.groups) {
+            common::poll();
             group.kind == Kind::select ? select_group(tile, section, group)
                                        : walk_group(tile, section, group);
+        }
     }
     if (margins) finish_sums(tile);
 }

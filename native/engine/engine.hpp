@@ -81,7 +81,8 @@ private:
     template <typename Sum>
     void walk_rows(const Tile<Sum>& tile) const;
     bool few_features(const Source& source, int64_t row, void* x) const;
-    RowPacks few_packs(const void* x, bool single, uint8_t* codes) const;
+    uint16_t few_category(const CategoryFeature& own, const void* x, bool single) const;
+    RowPacks few_packs(const void* x, bool single, uint8_t* codes, Workspace& own) const;
     void few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const;
     void few_raw(const double* x, double* z, uint32_t* found) const;
     template <typename Sum>

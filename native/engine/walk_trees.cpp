@@ -79,8 +79,7 @@ void Engine::start_walk(const Tile<Sum>& tile, const Section& section, int64_t t
         std::memset(ends, 0, static_cast<size_t>(tile.n * 4));
         return;
     }
-    const SelectGroup view{top.tests.data(), static_cast<int64_t>(top.tests.size()),
-                           section.planes.data(), top.selects.data(), top.bits.data()};
+    const SelectGroup view = section.view(top);
     uint8_t* slots = tile.own.prepare_slots(top.n_slots);
     tile.own.top_labels.reserve(kBlockRows);
     uint8_t* labels = tile.own.top_labels.as();

@@ -25,6 +25,7 @@ from .errors import (
     NotATreeError,
     TimedOutError,
     UnsupportedModelError,
+    UntestedReleaseWarning,
 )
 from .libraries import convert, load
 from .machine import (
@@ -65,6 +66,7 @@ __all__ = [
     "TimedOutError",
     "Trees",
     "UnsupportedModelError",
+    "UntestedReleaseWarning",
     "certify",
     "column_rank",
     "convert",
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
     from .explain import certify as certify
     from .explain import diff as diff
     from .explain import explain_mismatch as explain_mismatch
+    from .explain.shapley.explainer import TreeExplainer as TreeExplainer
     from .stream import expr as expr
     from .train.tune import tune as tune
 
@@ -99,6 +102,7 @@ LAZY = {
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),
+    "TreeExplainer": ("explain.shapley.explainer", None),
     "certify": ("explain", None),
     "diff": ("explain", None),
     "explain_mismatch": ("explain", None),

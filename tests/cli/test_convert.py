@@ -93,7 +93,7 @@ def test_what_cannot_be_written_leaves_no_file(run, xgboost_file, tmp_path):
 def test_an_unknown_kind_is_refused_before_anything_is_read(run, tmp_path, arguments):
     done = run("convert", tmp_path / "absent", "-o", *arguments)
     assert done.returncode == 2
-    assert "no kind of model" in " ".join(done.stderr.split())
+    assert "a kind of model that we write" in " ".join(done.stderr.split())
 
 
 def test_a_machine_has_no_original_to_verify_against(run, xgboost_file, tmp_path):

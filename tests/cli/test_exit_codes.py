@@ -61,7 +61,7 @@ def test_an_error_of_the_user_is_2_and_so_is_too_little_memory(monkeypatch, caps
     monkeypatch.setattr("decision_machines.libraries.load", broken(MemoryError("8 GB")))
     code, said = code_of(monkeypatch, capsys, "inspect", machine_file)
     assert (code, "Traceback" in said.err) == (2, False)
-    assert "memory does not suffice (8 GB)" in said.err
+    assert "not enough memory (8 GB)" in said.err
 
 
 def test_an_interrupt_is_130(monkeypatch, capsys, machine_file):

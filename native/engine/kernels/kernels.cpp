@@ -19,6 +19,7 @@ namespace dm::engine::DM_TARGET {
 
 #include "engine/kernels/accumulate.hpp"
 #include "engine/kernels/at_least.hpp"
+#include "engine/kernels/categories.hpp"
 #include "engine/kernels/coding.hpp"
 #include "engine/kernels/deep.hpp"
 #include "engine/kernels/load.hpp"
@@ -60,19 +61,9 @@ constexpr Walks<Node> kWalks = {deep<Node>, add_ends<Node, float>, add_ends<Node
 }  // namespace
 
 extern const Kernels kernels = {
-    DM_NAME(DM_TARGET),
-    kSelectCost,
-    kSplits,
-    load,
-    code,
-    tests,
-    select,
-    kWalks<WalkNode>,
-    kWalks<WideNode>,
-    code_row,
-    kCodeBytes,
-    kPacks,
-    kTyped<float>,
+    DM_NAME(DM_TARGET), kSelectCost, kSplits,    load,   code,
+    code_categories,    spread_bits, tests,      select, kWalks<WalkNode>,
+    kWalks<WideNode>,   code_row,    kCodeBytes, kPacks, kTyped<float>,
     kTyped<double>,
 };
 

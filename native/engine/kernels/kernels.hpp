@@ -26,6 +26,11 @@ struct Feature {
     const char* data;
     int64_t stride;
     Dtype dtype;
+    const double* labels = nullptr;  // x by value, where values count labels
+    int64_t n_labels = 0;            // others are missing
+    const uint8_t* mask = nullptr;   // by row: true where it is missing
+    const uint8_t* valid = nullptr;  // a bit by row, from first_bit on: set where it is not
+    int64_t first_bit = 0;
 };
 
 // One column of the machine with its thresholds, sorted: code(z) = how many are below z.
@@ -40,25 +45,26 @@ struct Column {
     int32_t low, high;  // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
     int32_t low_number, high_number;  // the same planes, counted
     uint32_t nan;                     // NaN's code in the high plane
-    uint32_t code0, code1;            // of z = 0 and z = 1
-    int8_t outside;
-    uint32_t set_size;  // members: answers by category (see Coding::answers)
-    int64_t set;
 };
 
 // How a run of trees sees the columns.
 struct Coding {
     const Column* columns;
     int64_t n_columns;
-    const float* keys32;      // search trees of thresholds rounded down: exact for every float32 x
-    const double* t;          // the machine's own thresholds
-    const uint32_t* sorted;   // tests of float64 columns, by ascending threshold in each column
-    const int64_t* members;   // categories, ascending within a set
-    const int8_t* answers;    // -1, 0 or +1 by member
-    const int8_t* tables;     // answers by category itself, for sets of small categories
-    const int64_t* table_of;  // (n_columns,) where a column's table starts, or -1
-    bool negative_fractions;
-    bool whole;  // only whole numbers are categories
+    const float* keys32;     // search trees of thresholds rounded down: exact for every float32 x
+    const double* t;         // the machine's own thresholds
+    const uint32_t* sorted;  // tests of float64 columns, by ascending threshold in each column
+};
+
+// How the categories of one feature are coded, once for all sets; see categories.hpp.
+struct Categories {
+    const uint16_t* codes;      // by category, then of all that no set holds, then of NaN
+    int64_t n_near;             // categories that stand in `codes`
+    const int64_t* far;         // further ones, ascending,
+    const uint16_t* far_codes;  // and their codes
+    int64_t n_far;
+    bool negative_fractions;  // above -1 they are category 0
+    bool whole;               // only whole numbers are categories
 };
 
 // A test of a group: right where code >= at_least.
@@ -66,11 +72,15 @@ struct Test {
     uint16_t plane, at_least;
 };
 
-// Where a plane of codes stands.
+// Where a plane of codes stands; or a set of categories, whose plane is made of those of its
+// feature's codes when a test needs it: 1 where a bit table has the code, else 0.
 struct Plane {
     uint32_t start;  // in bytes to a row
     uint8_t width;   // bytes to a code
     bool is_small;   // codes are below 128
+    bool is_set;
+    uint16_t n_codes;  // of a set's feature, where its width is 1
+    int64_t table;     // of a set, in bytes
 };
 
 // slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label. `to` counts
@@ -147,6 +157,7 @@ struct RowPacks {
     const uint8_t* codes;
     int64_t n_planes;
     int doublings;
+    const uint64_t* rights;  // by pack, its tests of sets that go right; null where it has none
 };
 
 // Tests that weigh several columns: right where the sum of z[column] weight is above t.
@@ -165,11 +176,13 @@ constexpr int64_t kAddTrees = 4;  // whose values are added in one go
 
 // Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
 constexpr int64_t kFirstTest = 2;
+constexpr int64_t kTableBytes = 32;  // the bits of all codes of a byte
 
 struct SelectGroup {
     const Test* tests;
     int64_t n_tests;
     const Plane* planes;
+    const uint8_t* tables;  // bits of sets by code, each of at least kTableBytes
     const Select* selects;
     const uint16_t* bits;
 };
@@ -222,6 +235,11 @@ struct Kernels {
     // Codes of one column into its planes; low and high point at the first row, or are null.
     void (*code)(const Coding& coding, int64_t column, const void* x, bool single, int64_t n,
                  void* low, void* high);
+    // Codes of the categories of one feature, `width` bytes to each; n is at most kCodeRows.
+    void (*code_categories)(const Categories& categories, const void* x, bool single, int64_t n,
+                            int width, void* codes);
+    // 16-bit codes, 0 or 1, of n planes from as many bits.
+    void (*spread_bits)(const uint8_t* bits, int64_t n, uint16_t* codes);
     // Results of all tests of a group over the first n rows of a block, a bit to a row.
     void (*tests)(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
                   int64_t n, uint8_t* slots);

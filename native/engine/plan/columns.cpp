@@ -4,11 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/plan/categories.hpp"
+
 namespace dm::engine {
 namespace {
 
 constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
-constexpr int64_t kMostMembersInTable = 4096;
 
 float round_down(double t) {
     float found = static_cast<float>(t);
@@ -52,7 +53,7 @@ void add_planes(const Machine& m, const Tests& tests, const std::vector<double>&
         plane = static_cast<int32_t>(section.row_bytes);
         number = static_cast<int32_t>(section.n_planes++);
         section.planes.push_back(
-            {static_cast<uint32_t>(section.row_bytes), column.width, column.n < 128});
+            {static_cast<uint32_t>(section.row_bytes), column.width, column.n < 128, false, 0, 0});
         section.row_bytes += column.width;
     };
     if (has_low) add(column.low, column.low_number);
@@ -62,21 +63,6 @@ void add_planes(const Machine& m, const Tests& tests, const std::vector<double>&
         coded[j] = {static_cast<uint16_t>(is_low ? column.low_number : column.high_number),
                     static_cast<uint16_t>(rank_of(m.tests.t[j], keys))};
     }
-}
-
-// The categories of a column, as a table by category where that is small.
-void add_members(const Machine& m, int64_t set, Column& column, Section& section) {
-    const int64_t from = m.sets.start[set], to = m.sets.start[set + 1];
-    column.set = from;
-    column.set_size = static_cast<uint32_t>(to - from);
-    column.outside = m.sets.outside[set];
-    if (to == from || m.sets.members[to - 1] >= kMostMembersInTable) return;
-    const int64_t table = static_cast<int64_t>(section.tables.size());
-    section.table_of.back() = table;
-    column.set_size = static_cast<uint32_t>(m.sets.members[to - 1] + 1);
-    section.tables.resize(section.tables.size() + column.set_size, column.outside);
-    for (int64_t i = from; i < to; ++i)
-        section.tables[table + m.sets.members[i]] = m.sets.answers[i];
 }
 
 // A column's thresholds as an implicit search tree of floats, and where columns are doubles a test
@@ -110,15 +96,20 @@ void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& k
 
 std::vector<int64_t> section_starts(const Plan& plan) {
     const Machine& m = plan.machine;
-    // A node counts planes in 16 bits, at most two of them to a column.
-    if (m.tests.is_oblique() || 2 * plan.read_columns.size() > 65535) return {};
+    if (m.tests.is_oblique()) return {};
+    // A node counts planes in 16 bits: at most two of them to a column, and half for sets.
+    int64_t n_numbers = 0;
+    for (const int32_t c : plan.read_columns) n_numbers += plan.set_of[c] < 0;
+    if (2 * n_numbers > (m.sets.n ? 32767 : 65535)) return {};
     std::vector<int64_t> starts{0};
     std::vector<int64_t> counts(m.columns.n, 0), own(m.columns.n, 0);
+    SetBudget sets(m, plan.set_of);
     for (int64_t tree = 0; tree < m.trees.n; ++tree) {
         const int64_t begin = m.trees.test_start[tree], end = m.trees.test_start[tree + 1];
-        bool fits = true;
+        bool fits = sets.add(tree);
         for (int64_t j = begin; j < end; ++j) {
             const int32_t c = m.tests.selection[j];
+            if (plan.set_of[c] >= 0) continue;
             if (++own[c] > kMostThresholds) return {};
             if (++counts[c] > kMostThresholds) fits = false;
         }
@@ -126,7 +117,10 @@ std::vector<int64_t> section_starts(const Plan& plan) {
             starts.push_back(tree);
             std::fill(counts.begin(), counts.end(), 0);
             for (int64_t j = begin; j < end; ++j) ++counts[m.tests.selection[j]];
+            sets.start_over();
+            fits = sets.add(tree);
         }
+        if (!fits) return {};
         for (int64_t j = begin; j < end; ++j) own[m.tests.selection[j]] = 0;
     }
     starts.push_back(m.trees.n);
@@ -151,7 +145,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
     std::vector<double> keys;
     for (int64_t c = 0; c < m.columns.n; ++c) {
         const Tests tests{order.data() + start[c], order.data() + start[c + 1]};
-        if (tests.first == tests.last) continue;
+        if (tests.first == tests.last || set_of[c] >= 0) continue;
         keys.clear();
         for (const int64_t j : tests) keys.push_back(m.tests.t[j]);
         std::sort(keys.begin(), keys.end());
@@ -161,16 +155,11 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         column.rule = m.columns.rule_of(c);
         column.n = static_cast<uint32_t>(keys.size());
         column.width = column.n > 255 ? 2 : 1;
-        column.code0 = rank_of(0.0, keys);
-        column.code1 = rank_of(1.0, keys);
         add_planes(m, tests, keys, column, section, coded);
-        section.table_of.push_back(-1);
-        if (column.rule == Rule::member)
-            add_members(m, set_of[c], column, section);
-        else
-            add_keys(m, tests, keys, column, section);
+        add_keys(m, tests, keys, column, section);
         section.columns.push_back(column);
     }
+    if (m.sets.n) add_categories(m, set_of, start, order, section, coded);
     return section;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/plan/categories.hpp"
 #include "engine/plan/columns.hpp"
 #include "engine/plan/oblique.hpp"
 #include "engine/plan/packs.hpp"
@@ -106,9 +107,12 @@ void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
         if (packs) {
             plan.packs = std::move(*packs);
             plan.sections[0].keys32 = {};
+            plan.sections[0].tables = {};
             return set_kind(Kind::pack, plan);
         }
     }
+    for (Section& section : plan.sections)
+        if (section.has_deep) turn_sets(section);
     if (has_deep) add_nodes(size, coded, plan);
 }
 
@@ -133,15 +137,17 @@ int64_t Plan::n_bytes() const {
     auto bytes = [](const auto&... vectors) {
         return (static_cast<int64_t>(vectors.size() * sizeof(vectors[0])) + ... + 0);
     };
-    int64_t total =
-        bytes(trees, used_features, read_columns, set_of, values32, values64, raw_nodes,
-              oblique.columns, oblique.column) +
-        bytes(walks.nodes, walks.wide_nodes, walks.tops, walks.start) +
-        bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots, packs.trees);
+    int64_t total = bytes(trees, used_features, read_columns, set_of, values32, values64, raw_nodes,
+                          oblique.columns, oblique.column) +
+                    bytes(walks.nodes, walks.wide_nodes, walks.tops, walks.start) +
+                    bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots,
+                          packs.trees, packs.rights, packs.rights_of);
     for (const Top& top : walks.tops) total += bytes(top.tests, top.selects, top.bits, top.nodes);
     for (const Section& section : sections) {
-        total += bytes(section.columns, section.keys32, section.sorted, section.planes,
-                       section.tables, section.table_of);
+        total +=
+            bytes(section.columns, section.keys32, section.sorted, section.planes, section.tables);
+        for (const CategoryFeature& own : section.categories)
+            total += bytes(own.codes, own.far, own.far_codes, own.sets_by_code);
         for (const Group& group : section.groups)
             total += bytes(group.tests, group.selects, group.bits, group.trees);
     }

@@ -43,9 +43,25 @@ struct Group {
     std::vector<uint16_t> bits;
     std::vector<SelectTree> trees;  // by tree, and one more that ends the last
     int64_t n_slots = 0;
-    SelectGroup view(const std::vector<Plane>& planes) const {
-        return {tests.data(), static_cast<int64_t>(tests.size()), planes.data(), selects.data(),
-                bits.data()};
+};
+
+// A feature of categories, coded once for all sets of a section; see plan/categories.hpp.
+struct CategoryFeature {
+    uint32_t feature;
+    uint8_t width;                // bytes to a code
+    uint32_t start;               // of its plane of codes, in bytes to a row
+    uint32_t n_codes;             // the last is NaN's
+    uint32_t first_set, n_sets;   // its distinct sets, as planes
+    std::vector<uint16_t> codes;  // as in Categories
+    std::vector<int64_t> far;
+    std::vector<uint16_t> far_codes;
+    std::vector<uint8_t> sets_by_code;  // for walks: the answers of all sets, bits to a code
+
+    int64_t code_bytes() const { return (n_sets + 7) / 8; }  // of sets_by_code
+    Categories view(const Machine::Sets& sets) const {
+        return {codes.data(),     static_cast<int64_t>(codes.size()) - 2, far.data(),
+                far_codes.data(), static_cast<int64_t>(far.size()),       sets.negative_fractions,
+                sets.whole};
     }
 };
 
@@ -54,14 +70,22 @@ struct Section {
     std::vector<Column> columns;
     std::vector<float> keys32;
     std::vector<uint32_t> sorted;
-    std::vector<int8_t> tables;
-    std::vector<int64_t> table_of;
-    int64_t first, last;    // trees
-    int64_t row_bytes = 0;  // of all planes
+    std::vector<CategoryFeature> categories;
+    std::vector<uint8_t> tables;  // of the sets
+    int64_t first, last;          // trees
+    int64_t row_bytes = 0;        // of all planes
     int64_t n_planes = 0;
     std::vector<Plane> planes;
     bool has_select = false, has_deep = false;
     std::vector<Group> groups;
+
+    // Tests and selects, of a group or of a top, as kernels read them.
+    template <typename Tests>
+    SelectGroup view(const Tests& of) const {
+        return {of.tests.data(),   static_cast<int64_t>(of.tests.size()),
+                planes.data(),     tables.data(),
+                of.selects.data(), of.bits.data()};
+    }
 };
 
 // A test after coding: its plane, and right where the code is above `code`.
@@ -87,6 +111,9 @@ struct PackPlan {
     std::vector<uint8_t> roots;
     std::vector<PackTree> trees;
     int doublings = 0;
+    // By category feature, code and pack: its tests of sets that go right.
+    std::vector<uint64_t> rights;
+    std::vector<int64_t> rights_of;  // where those of a feature start
 };
 
 // What oblique tests need beyond the machine's arrays; see kernels/oblique.hpp.

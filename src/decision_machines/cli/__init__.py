@@ -18,6 +18,7 @@ from .bench import bench
 from .convert import convert
 from .demo import demo
 from .diff import diff
+from .explain import explain
 from .explore import explore
 from .inspect import inspect
 from .predict import predict
@@ -64,7 +65,7 @@ app = typer.Typer(
 
     [bold]1[/] the comparison says no: answers or models differ (bench, diff, verify)
 
-    [bold]2[/] the call, a model or the data is wrong, or the memory does not suffice
+    [bold]2[/] the call, a model or the data is wrong, or there is not enough memory
 
     [bold]3[/] a defect of this program; please report it
 
@@ -82,6 +83,7 @@ for command in (
     convert,
     verify,
     predict,
+    explain,
     train,
     tune,
     explore,
@@ -118,7 +120,7 @@ def _run() -> int:
         return WRONG
     except MemoryError as error:
         reason = f" ({error})" if str(error) else ""
-        _say("error", f"The memory does not suffice{reason}.\nWhat to do: give fewer rows at once.")
+        _say("error", f"There is not enough memory{reason}.\nWhat to do: give fewer rows at once.")
         return WRONG
     except Exception:
         traceback.print_exc()

@@ -170,6 +170,6 @@ def reading(doing: str, names: Sequence[str] = ()) -> Iterator[None]:
         text = str(error).strip().rstrip(".") or type(error).__name__
         raise InputError(
             doing,
-            f"it is no readable table ({csv_text.column_named(text, names)})",
+            f"it is not a readable table ({csv_text.column_named(text, names)})",
             "write this file again, or leave it out",
         ) from None

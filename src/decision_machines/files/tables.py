@@ -65,7 +65,7 @@ def read_features(
     columns
         The machine's; they say what the text of a CSV is read as.
     keep
-        Columns to be given besides; they are no features.
+        Columns to be given besides; they are not features.
     chosen
         The columns that are the features, in their order, where the user says so.
 

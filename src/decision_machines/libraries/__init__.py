@@ -52,7 +52,7 @@ def convert(model: Any) -> DecisionMachine:
     return library_of(model, "converting a model").read(model)
 
 
-def load(path: str | os.PathLike, *, trust: bool = False) -> DecisionMachine:
+def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachine:
     """The machine of a model file, told apart by its content, never by its name.
 
     Parameters
@@ -76,12 +76,12 @@ def load(path: str | os.PathLike, *, trust: bool = False) -> DecisionMachine:
 
 
 def _of_content(read: Callable[[], DecisionMachine], source: str) -> DecisionMachine:
-    """What `read` gives; whatever goes wrong in it, the content is at fault."""
+    """What `read` gives; whatever goes wrong in it, except for memory, is the content's fault."""
     try:
         return read()
     except InvariantError as error:
         raise broken(source, error.found) from error
-    except DecisionMachinesError:
+    except (DecisionMachinesError, MemoryError):
         raise
     except Exception as error:
         raise broken(source, f"{type(error).__name__}: {error}") from error

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ..machine import DecisionMachine
     from .oracles import Oracle
+    from .releases import Releases
 
 MARKED, RECOGNISED, UNMARKED = range(3)
 """How surely a format is told apart: by its first bytes, by its content, by nothing better."""
@@ -47,8 +48,12 @@ class Library:
     """The folder's name, and that of the extra that installs the library."""
     package: ClassVar[str | None] = None
     """The package that the classes of its models come from; None where it has no models."""
+    releases: ClassVar[Releases | None] = None
+    """The releases that the tests run against; None where it has no models."""
     engine: ClassVar[str | None] = None
     """The package that predicts, where it is not `package`."""
+    opens_its_files: ClassVar[bool] = True
+    """Whether the package has an object of its own for a model file, to compare a machine with."""
 
     def formats(self) -> tuple[Format, ...]:
         """The model files that it reads."""

@@ -113,7 +113,7 @@ def rows_that_differ(ours: np.ndarray, theirs: np.ndarray) -> Int[np.ndarray, "d
 UNSEEN = "a label that no training row had"
 
 
-def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list:
+def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list[Any]:
     """The labels that codes stand for; None for NaN."""
     return [None if code != code else labels[int(code)] if code >= 0 else UNSEEN for code in codes]
 

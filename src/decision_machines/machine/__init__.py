@@ -4,8 +4,10 @@ Everything here is exact and knows no other library. A machine is built by reade
 relaxed, explained, shown and written by other rooms; this room imports none of them.
 """
 
-from .columns import CategorySets, Columns, Rule
+from .category_sets import CategorySets
+from .columns import Columns, Rule
 from .compose import direct_sum
+from .cover import Cover, stored_cover
 from .linear import LinearLeaves
 from .machine import DecisionMachine
 from .output import Output
@@ -19,6 +21,7 @@ __all__ = [
     "ALL_OUTPUTS",
     "CategorySets",
     "Columns",
+    "Cover",
     "DecisionMachine",
     "Layout",
     "LinearLeaves",
@@ -30,6 +33,7 @@ __all__ = [
     "exit_is_unique",
     "figure_one",
     "layout",
+    "stored_cover",
     "template_product",
     "tree_of_templates",
 ]

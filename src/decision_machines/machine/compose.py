@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from ..errors import InputError
 from .columns import Columns
+from .cover import Cover
 from .equality import same
 from .machine import DecisionMachine
 from .output import Output
@@ -106,6 +107,17 @@ def direct_sum(
             scale=1.0,
         ),
         source=f"direct sum of {len(machines)} machines",
+        cover=_cover(machines),
+    )
+
+
+def _cover(machines: list[DecisionMachine]) -> Cover | None:
+    """The covers side by side; None where a machine has none."""
+    covers = [m.cover for m in machines if m.cover is not None]
+    if len(covers) < len(machines):
+        return None
+    return Cover(
+        np.concatenate([c.tests for c in covers]), np.concatenate([c.leaves for c in covers])
     )
 
 

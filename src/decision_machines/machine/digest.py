@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-LEFT_OUT = ("source", "structure")
+LEFT_OUT = ("source", "structure", "cover")
 """Fields that decide no answer, or that follow from the others."""
 
 

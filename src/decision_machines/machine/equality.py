@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-NOT_COMPARED = ("source", "structure")
+NOT_COMPARED = ("source", "structure", "cover")
 """Fields of a machine that decide no answer, or follow from the others."""
 
 

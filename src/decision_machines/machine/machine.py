@@ -11,13 +11,14 @@ import scipy.sparse as sp
 from ..errors import InputError, InvariantError
 from .arrays import Part, frozen
 from .columns import Columns
+from .cover import Cover, check_cover
 from .equality import same
 from .linear import LinearLeaves
 from .output import Output
 from .structure import Structure, check_structure
 from .templates import templates
 from .trees import ALL_OUTPUTS, Trees, ranges
-from .verbs import ExplainVerbs, RelaxVerbs, RunVerbs, ShowVerbs, WriteVerbs
+from .verbs import ExplainVerbs, RelaxVerbs, RunVerbs, ShapleyVerbs, ShowVerbs, WriteVerbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs, Part):
+class DecisionMachine(
+    RunVerbs, RelaxVerbs, ExplainVerbs, ShapleyVerbs, WriteVerbs, ShowVerbs, Part
+):
     """A decision tree or forest as matrices: h = sgn(S z - t), and the leaf whose template is h.
 
     Paper: Eq. `result`, Eq. `tree`, Eq. `forest`. Frozen: the arrays are read-only and every
@@ -56,6 +59,8 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
         Linear functions in the leaves, where the model has them.
     source
         What the machine was read from, for people.
+    cover
+        The training weight that reached each test and leaf, where the source stored it.
 
     Examples
     --------
@@ -77,6 +82,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
     output: Output
     linear: LinearLeaves | None = None
     source: str = ""
+    cover: Cover | None = None
     structure: Structure = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,6 +141,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
                 f"missing[{j}] = {self.missing[j]}",
                 "say where NaN goes: -1 for left, +1 for right",
             )
+        check_cover(self.cover, self.trees)
         self._check_values()
 
     def _check_values(self) -> None:
@@ -200,7 +207,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
 
     @property
     def B(self) -> sp.csr_array:
-        """(L, J) ternary templates of all trees, block-diagonal, sparse int8; made anew each time.
+        """(L, J) ternary templates of all trees, block-diagonal, sparse int8; made again each time.
 
         Paper: the template definition; Eq. `forest`.
         """
@@ -256,6 +263,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
             else [selection]
         )
         held += [ids for ids in (self.trees.test_ids, self.trees.leaf_ids) if ids is not None]
+        held += [] if self.cover is None else [self.cover.tests, self.cover.leaves]
         held += list(vars(self.structure).values())
         return sum(array.nbytes for array in held)
 
@@ -366,6 +374,7 @@ class DecisionMachine(RunVerbs, RelaxVerbs, ExplainVerbs, WriteVerbs, ShowVerbs,
             V=V,
             trees=trees,
             linear=None if self.linear is None or not len(trees) else self.linear.keep(leaves),
+            cover=None if self.cover is None else self.cover.keep(tests, leaves),
             **changes,
         )
 

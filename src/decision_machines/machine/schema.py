@@ -20,6 +20,7 @@ Versions
 1. The first.
 2. The steps of the link `onnx` stand by name. In version 1 they stood by position among
    `STEPS_OF_VERSION_1`: a number for the step, how many constants follow, and the constants.
+3. The covers of tests and leaves, where the source stored them; the tables of look-up columns.
 
 How to change it
 ----------------
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 FORMAT = "decision-machines"
-VERSION = 2
+VERSION = 3
 SUFFIX = ".dm"
 
 Texts = Any
@@ -90,6 +91,20 @@ ARRAYS: dict[str, Array] = {
     "columns.sets.members": Array(("I64",), "m", needed=False),
     "columns.sets.answer": Array(("I8",), "m", needed=False),
     "columns.sets.outside": Array(("I8",), "c", needed=False),
+    "columns.look_ups.column_table": Array(("I32",), "d", needed=False),
+    "columns.look_ups.column_statistic": Array(("I32",), "d", needed=False),
+    "columns.look_ups.term_start": Array(("I64",), "a+1", needed=False),
+    "columns.look_ups.term_feature": Array(("I32",), "q", needed=False),
+    "columns.look_ups.term_kind": Array(("U8",), "q", needed=False),
+    "columns.look_ups.term_number": Array(("F32",), "q", needed=False),
+    "columns.look_ups.term_missing": Array(("U8",), "q", needed=False),
+    "columns.look_ups.term_adds": Array(("U64",), "q", needed=False),
+    "columns.look_ups.label_start": Array(("I64",), "q+1", needed=False),
+    "columns.look_ups.label_adds": Array(("U64",), "b", needed=False),
+    "columns.look_ups.key_start": Array(("I64",), "a+1", needed=False),
+    "columns.look_ups.keys": Array(("U64",), "r", needed=False),
+    "columns.look_ups.n_statistics": Array(("I32",), "a", needed=False),
+    "columns.look_ups.values": Array(("F32",), "s", needed=False),
     "selection": Array(("I32",), "J", needed=False),
     "selection.data": Array(FLOATS, "w", needed=False),
     "selection.indices": Array(INDICES, "w", needed=False),
@@ -108,11 +123,14 @@ ARRAYS: dict[str, Array] = {
     "linear.start": Array(("I64",), "L+1", needed=False),
     "linear.feature": Array(("I32",), "p", needed=False),
     "linear.coefficient": Array(FLOATS, "p v", needed=False),
+    "cover.tests": Array(("F64",), "J", needed=False),
+    "cover.leaves": Array(("F64",), "L", needed=False),
 }
 """Every array of the newest version. A letter stands for one size in the whole file:
 n columns, c sets of m members, J tests, L leaves, T trees, v values of a leaf, k outputs,
-w weights of oblique tests, p terms of linear leaves."""
-TOGETHER = ("columns.sets.", "selection.", "linear.")
+w weights of oblique tests, p terms of linear leaves; d look-up columns, a tables with q terms of
+combinations, b numbers of labels, r keys and s values."""
+TOGETHER = ("columns.sets.", "columns.look_ups.", "selection.", "linear.", "cover.")
 """Arrays whose names begin so are all there or none."""
 
 CLASSES = "output.classes."
@@ -259,5 +277,13 @@ def steps_by_number(params: Iterable[float | Step]) -> list[float | str]:
     return found
 
 
-UPGRADES: dict[int, Callable[[Texts, Arrays], tuple[Texts, Arrays]]] = {1: steps_by_name}
+def unchanged(texts: Texts, arrays: Arrays) -> tuple[Texts, Arrays]:
+    """To a version that added what may be left out."""
+    return texts, arrays
+
+
+UPGRADES: dict[int, Callable[[Texts, Arrays], tuple[Texts, Arrays]]] = {
+    1: steps_by_name,
+    2: unchanged,
+}
 """From the content of a file of version n to that of version n + 1."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..machine import DecisionMachine
 
-OUTPUTS = ("predict", "proba", "margin", "leaves")
+OUTPUTS = ("predict", "proba", "margin", "leaves", "shap")
 
 
 def arrow() -> Any:
@@ -28,12 +28,13 @@ class Answers:
     """The columns that a machine answers with, named and typed before any row is read.
 
     `prediction`, `proba_<label>`, `margin` and `leaf_<tree>`; with several of a kind, `margin_1`
-    or `margin_<label>`, `prediction_1`, `proba_1_<label>` (the number is the target's).
+    or `margin_<label>`, `prediction_1`, `proba_1_<label>` (the number is the target's). Shapley
+    values are `shap_base` and `shap_<feature>`; with several outputs `shap_<feature>_<label>`.
 
     Parameters
     ----------
     outputs
-        Of "predict", "proba", "margin", "leaves".
+        Of "predict", "proba", "margin", "leaves", "shap".
 
     Examples
     --------
@@ -54,6 +55,8 @@ class Answers:
             )
         if "proba" in self.outputs:
             check_classes(machine)
+        if "shap" in self.outputs:
+            self._shap_base  # noqa: B018  a machine without covers is refused before any row
 
     @cached_property
     def schema(self) -> Any:
@@ -65,20 +68,44 @@ class Answers:
         fields = [(name, self._type(values)) for name, values in sample]
         if "leaves" in self.outputs:
             fields += [(f"leaf_{i}", pyarrow.int32()) for i in range(self.machine.n_trees)]
+        if "shap" in self.outputs:
+            fields += [(name, pyarrow.float64()) for name in self._shap_names]
         return pyarrow.schema(fields)
 
     def columns(self, table: Any, n_threads: int | None = None) -> list[Any]:
         """The answers for the rows of a table of the features, as Arrow arrays."""
         found: list[tuple[str, np.ndarray]] = []
-        if set(self.outputs) != {"leaves"}:
+        if set(self.outputs) - {"leaves", "shap"}:
             found = self._of_margins(self.machine.margin(table, n_threads=n_threads))
         if "leaves" in self.outputs:
             leaves = self.machine.apply(table, n_threads=n_threads)
             found += [(f"leaf_{i}", leaves[:, i]) for i in range(leaves.shape[1])]
+        if "shap" in self.outputs:
+            found += self._of_shap(table, n_threads)
         return [
             self._array(values, field.type)
             for (_, values), field in zip(found, self.schema, strict=True)
         ]
+
+    @cached_property
+    def _shap_names(self) -> list[str]:
+        """Names of the bases, one for each output, and of every feature's values."""
+        machine = self.machine
+        labels = self._labels[0].tolist() if len(self._labels) == 1 else []
+        k = machine.n_outputs
+        ends = [f"_{labels[o] if len(labels) == k else o}" for o in range(k)] if k > 1 else [""]
+        features = [machine.columns.feature_name(f) for f in range(machine.n_features)]
+        return [f"shap_{name}{end}" for name in ("base", *features) for end in ends]
+
+    def _of_shap(self, table: Any, n_threads: int | None) -> list[tuple[str, np.ndarray]]:
+        values = self.machine.shap_values(table, n_threads=n_threads)
+        base = np.broadcast_to(self._shap_base, (len(values), self.machine.n_outputs))
+        flat = [*base.T, *values.reshape(len(values), -1).T]
+        return list(zip(self._shap_names, flat, strict=True))
+
+    @cached_property
+    def _shap_base(self) -> np.ndarray:
+        return np.atleast_1d(np.asarray(self.machine.shap_base()))
 
     @property
     def _dtype(self) -> np.dtype[Any]:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from strategies import make_machine, probe_rows
 
-from decision_machines.machine import schema
+from decision_machines.machine import Cover, schema
 from decision_machines.machine.steps import Step
 
 FOLDER = Path(__file__).parent / "files"
@@ -79,6 +79,7 @@ def example():
             classes=(np.array(["rot", "grün", "blau"]),),
         ),
         source="an example of every version",
+        cover=Cover(np.arange(machine.n_tests) + 2.0, np.arange(machine.n_leaves) + 0.5),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...machine import Trees
+from ...machine import Cover, Trees
 from ..space.cells import Cells
 from .canonical import use_columns
 
@@ -31,13 +31,14 @@ def simplify(machine: DecisionMachine) -> DecisionMachine:
     tests: list[int] = []
     leaves: list[int] = []
     children: list[tuple[int, int]] = []
+    reached: tuple[list[int], list[int]] = ([], [])
     starts = [0]
     for tree in range(machine.n_trees):
         sides = _answered_sides(machine, cells, tree)
         end = _merged(machine, tree, sides, keys)
-        _emit(machine, tree, end, tests, leaves, children)
+        _emit(machine, tree, end, tests, leaves, children, reached)
         starts.append(len(tests))
-    smaller = _assemble(machine, tests, leaves, children, starts)
+    smaller = _assemble(machine, tests, leaves, children, starts, _reached_cover(machine, *reached))
     return use_columns(smaller)
 
 
@@ -136,27 +137,44 @@ def _emit(
     tests: list[int],
     leaves: list[int],
     children: list[tuple[int, int]],
+    reached: tuple[list[int], list[int]],
 ) -> None:
-    """Write a tree down in preorder, leaves left to right."""
+    """Write a tree down in preorder, leaves left to right.
+
+    `reached` takes, for each test and each leaf written, the node of the machine in whose place it
+    stands: what reached that one reaches it.
+    """
     own = machine.trees.tests(tree)
     root = own.start if own.stop > own.start else ~machine.trees.leaves(tree).start
-    stack: list[tuple[int, int, int]] = [(place.get(root, root), -1, 0)]
+    stack: list[tuple[int, int, int]] = [(root, -1, 0)]
     while stack:
-        node, parent, side = stack.pop()
+        given, parent, side = stack.pop()
+        node = place.get(given, given)
         if node < 0:
             new = ~len(leaves)
             leaves.append(~node)
+            reached[1].append(given)
         else:
             new = len(tests)
             tests.append(node)
+            reached[0].append(given)
             children.append((0, 0))
             low, high = machine.children[node].tolist()
-            stack.append((place.get(high, high), new, 1))
-            stack.append((place.get(low, low), new, 0))
+            stack.append((high, new, 1))
+            stack.append((low, new, 0))
         if parent >= 0:
             pair = list(children[parent])
             pair[side] = new
             children[parent] = (pair[0], pair[1])
+
+
+def _reached_cover(machine: DecisionMachine, tests: list[int], leaves: list[int]) -> Cover | None:
+    cover = machine.cover
+    if cover is None:
+        return None
+    of_tests, of_leaves = (np.array(nodes, np.int64) for nodes in (tests, leaves))
+    weight = np.concatenate([cover.tests, cover.leaves[::-1]])  # node -1 is leaf 0
+    return Cover(weight[of_tests], weight[of_leaves])
 
 
 def _assemble(
@@ -165,6 +183,7 @@ def _assemble(
     leaves: list[int],
     children: list[tuple[int, int]],
     starts: list[int],
+    cover: Cover | None,
 ) -> DecisionMachine:
     at, kept = np.array(tests, np.int64), np.array(leaves, np.int64)
     is_same = len(tests) == machine.n_tests
@@ -183,4 +202,5 @@ def _assemble(
             trees.leaf_ids[kept] if is_same and trees.leaf_ids is not None else None,
         ),
         linear=None if machine.linear is None else machine.linear.keep(kept),
+        cover=cover,
     )

@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...libraries.oracles import oracle_of, rows_that_differ
 from ...machine.words import words_of_row
 from ...progress import Progress, Verbosity
+from .combinations import Combinations
 from .probes import probe_tree
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Certificate:
     unreachable: int
     """Tests that no input reaches: their path contradicts itself."""
     unknown: int
-    """Tests on labels that the model keeps no text of: give rows that hold them."""
+    """Tests on labels that the model keeps no text of, or on statistics that such labels find: give
+    rows that hold them."""
     probes: int
     compared: str
     """What the library let us compare: leaves, values, margins."""
@@ -90,8 +92,8 @@ class Certificate:
             lines.append(f"  {self.unreachable} tests are reached by no input")
         if self.unknown:
             lines.append(
-                f"  {self.unknown} tests ask for labels that the model does not keep; "
-                "give rows that hold them"
+                f"  {self.unknown} tests ask for labels that the model does not keep, or for what "
+                "such labels find; give rows that hold them"
             )
         if self.first_disagreement is not None:
             lines.append(f"  first disagreement: {self.first_disagreement}")
@@ -109,12 +111,13 @@ def certify(
 ) -> Certificate:
     """Prove by probes that `machine` and `model` route every input alike.
 
-    Every test reads one feature, so two trees agree on *all* inputs if they agree on both sides of
+    A test reads one feature, so two trees agree on *all* inputs if they agree on both sides of
     the boundary of every test, among the inputs that reach it. For each test, rows are built that
     reach it and hold the threshold, its neighbours in the source's dtype, values that round
-    across it, NaN, ±inf, ±0 and every category in and out of the set; leaf numbers and margins
-    are compared with the library's own, bit for bit. The work is linear in the number of tests,
-    where the library can be asked for one tree at a time.
+    across it, NaN, ±inf, ±0 and every category in and out of the set; a test of a statistic of
+    several features (CatBoost) is given labels that find each row of its table; leaf numbers and
+    margins are compared with the library's own, bit for bit. The work is linear in the number of
+    tests, where the library can be asked for one tree at a time.
 
     Parameters
     ----------
@@ -154,6 +157,7 @@ def certify(
         oracle.learn_labels(X, given)
     first: Disagreement | None = None
     whole: list[np.ndarray] = []
+    combinations = Combinations(machine, oracle.codes)
     per_tree = max(1, WHOLE_ROWS // max(machine.n_trees, 1))
     with Progress("probing trees", machine.n_trees, verbose) as shown:
         for tree in range(machine.n_trees):
@@ -163,6 +167,7 @@ def certify(
                 takes_infinity=oracle.takes_infinity,
                 takes_nan=oracle.takes_nan,
                 codes=oracle.codes,
+                combinations=combinations,
             )
             wrong = _compare_tree(oracle, tree, found.X)
             n_reached = int(np.count_nonzero(found.reached & ~found.unknown))

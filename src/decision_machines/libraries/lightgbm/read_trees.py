@@ -15,12 +15,14 @@ import numpy as np
 from ...machine import (
     CategorySets,
     Columns,
+    Cover,
     DecisionMachine,
     Layout,
     LinearLeaves,
     Rule,
     Trees,
     layout,
+    stored_cover,
 )
 from ...machine.columns import ZERO
 from .read_text import LightgbmText, broken
@@ -91,7 +93,24 @@ class Forest:
             output=output,
             linear=self._linear(leaves),
             source=source,
+            cover=self._cover(splits, leaves, found.test_start),
         )
+
+    def _cover(
+        self, splits: np.ndarray, leaves: np.ndarray, test_start: np.ndarray
+    ) -> Cover | None:
+        """The counts of rows, which LightGBM's own contributions go by, where the text has them."""
+        of_trees = [tree for tree, n in zip(self.text.trees, self.n_splits, strict=True) if n]
+        if not all(b"internal_count" in t and b"leaf_count" in t for t in of_trees):
+            return None
+        internal = self.text.real(b"internal_count", self.n_splits)
+        # A tree of one leaf may leave its count out; none is needed there.
+        has_count = self.n_splits > 0
+        counts = np.zeros(int(np.sum(self.n_leaves)))
+        counts[np.repeat(has_count, self.n_leaves)] = self.text.real(
+            b"leaf_count", np.where(has_count, self.n_leaves, 0)
+        )
+        return stored_cover(internal[splits], counts[leaves], test_start)
 
     def _layout(self) -> Layout:
         """The nodes of each tree counted as one: its splits, then its leaves, written ~leaf."""
@@ -175,7 +194,7 @@ class Forest:
         is_set[splits] = (low >= 0) & (low <= high) & (high <= n_words[tree])
         self._each("cat_boundaries", is_set)
         if np.any((words < 0) | (words >= 2**32)):
-            broken(self.doing, "cat_threshold of some tree holds what is no 32-bit word")
+            broken(self.doing, "cat_threshold of some tree holds what is not a 32-bit word")
         bits = words.astype("<u4")
         low, high = low + word_start[tree], high + word_start[tree]
         numbers: dict[tuple[int, bytes], int] = {}
@@ -212,7 +231,7 @@ class Forest:
         n_terms = np.zeros(len(intercept), np.int64)
         n_terms[of_linear] = text.whole(b"num_features", sizes)
         if np.any((n_terms < 0) | (n_terms > 2**31)):
-            broken(self.doing, "num_features of some tree holds what is no count")
+            broken(self.doing, "num_features of some tree holds what is not a count")
         start = np.concatenate([[0], np.cumsum(n_terms)])
         of_tree = np.diff(start[np.concatenate([[0], np.cumsum(self.n_leaves)])])
         feature = text.whole(b"leaf_features", of_tree)

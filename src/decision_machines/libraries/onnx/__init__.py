@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..library import UNMARKED, Format, Library, Target
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 class Onnx(Library):
     name = package = "onnx"
+    releases = RELEASES
     engine = "onnxruntime"
 
     def formats(self) -> tuple[Format, ...]:

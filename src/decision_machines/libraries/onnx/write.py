@@ -26,6 +26,8 @@ from .write_weights import end_weights, weights_3, weights_5, with_unreachable_l
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
     from .write_links import Chooser
+    from .write_nodes import Graph
+    from .write_weights import Weight
 
 OPSETS = {"v3": (17, 3, 8), "v5": (21, 5, 10)}
 """The versions of ai.onnx and ai.onnx.ml that each choice states, and of the file's own format."""
@@ -40,7 +42,7 @@ def to_onnx(machine: DecisionMachine, *, operator: str = "v3", margins: bool = F
     machine = margins_only(machine) if margins else machine
     limits = Limits(machine, "an ONNX model")
     require("onnx", limits.doing)
-    limits.columns(tuple(Rule))
+    limits.columns(tuple(rule for rule in Rule if rule != Rule.LOOK_UP))
     limits.no_labels()
     limits.constant_leaves()
     if machine.output.aggregate == "median":
@@ -81,7 +83,7 @@ class _Plan:
     # ------------------------------------------------------------------ parts of the graph
 
     def step(
-        self, operator: str, *constants: np.ndarray, first: bool = False, **attributes
+        self, operator: str, *constants: np.ndarray, first: bool = False, **attributes: Any
     ) -> None:
         """Add an operator on the last tensor and constants."""
         from onnx import helper, numpy_helper
@@ -111,7 +113,7 @@ class _Plan:
             self._apply(step)
         return self._model(outputs or self._outputs(self.machine.output))
 
-    def _model(self, outputs: list[tuple[str, str, Any, list]]) -> Any:
+    def _model(self, outputs: list[tuple[str, str, Any, list[Any]]]) -> Any:
         """The graph with these outputs: what they are called in it, their name, type and shape."""
         from onnx import TensorProto, checker, helper
 
@@ -139,7 +141,7 @@ class _Plan:
 
     # ------------------------------------------------------------------ trees
 
-    def _trees(self, steps: list[Step], classifier: Chooser | None) -> list:
+    def _trees(self, steps: list[Step], classifier: Chooser | None) -> list[Any]:
         """Add the tree operator; the outputs, where it makes the labels itself."""
         machine, output, limits = self.machine, self.machine.output, self.limits
         k = machine.n_outputs
@@ -213,7 +215,9 @@ class _Plan:
                 "answer (operator='v5' answers in float64)"
             )
 
-    def _base(self, steps: list[Step]):
+    def _base(
+        self, steps: list[Step]
+    ) -> tuple[str, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
         """The aggregate, the constants added by trees before and after, and base values.
 
         What the operator itself cannot do is put in front of the steps.
@@ -254,7 +258,16 @@ class _Plan:
 
     # ------------------------------------------------------------------ answers
 
-    def _classifier(self, graph, weights, computes, transform, base, steps, how) -> list:
+    def _classifier(
+        self,
+        graph: Graph,
+        weights: list[Weight],
+        computes: Any,
+        transform: str,
+        base: np.ndarray | None,
+        steps: list[Step],
+        how: Chooser,
+    ) -> list[Any]:
         """TreeEnsembleClassifier, which makes labels and scores."""
         from onnx import TensorProto
 
@@ -267,6 +280,7 @@ class _Plan:
         if how.output is not None:
             weights = [(node, how.output, w) for node, _, w in weights]
         if how.pair == "opposite" and all(w >= 0 for _, _, w in weights):
+            assert how.output is not None, "two classes share one sum"
             # Where no weight is negative ONNX Runtime takes scores for probabilities and decides
             # at 0.5, so a leaf that nothing reaches has one that is.
             graph, node = with_unreachable_leaf(graph)
@@ -299,7 +313,7 @@ class _Plan:
         else:
             self.limits.unknown_link()
 
-    def _outputs(self, output: Any) -> list:
+    def _outputs(self, output: Any) -> list[Any]:
         """Scores alone, or labels and scores."""
         from onnx import TensorProto, helper
 
@@ -325,4 +339,5 @@ def onnx_content(
     machine: DecisionMachine, suffix: str, *, operator: str = "v3", margins: bool = False
 ) -> bytes:
     """The bytes of an ONNX file."""
-    return to_onnx(machine, operator=operator, margins=margins).SerializeToString()
+    found: bytes = to_onnx(machine, operator=operator, margins=margins).SerializeToString()
+    return found

@@ -7,21 +7,34 @@ the types and ranges of all else, and at last the machine's own invariants.
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
-from ...machine import CategorySets, Columns, DecisionMachine, LinearLeaves, Output, Trees, schema
+from ...machine import (
+    CategorySets,
+    Columns,
+    Cover,
+    DecisionMachine,
+    LinearLeaves,
+    Output,
+    Trees,
+    schema,
+)
+from ...machine.look_ups import LookUps
 from ...machine.schema import label_from_json, number_from_json, parameter_from_json
 from ..document import Document
+from ..fields import unknown_field
 from .safetensors import read_container, strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 P = TypeVar("P")
+LOOK_UPS = "columns.look_ups."
 
 
 def looks_like_dm(data: bytes) -> bool:
@@ -45,11 +58,16 @@ def read_dm_bytes(data: bytes, source: str = "a machine's file") -> DecisionMach
             f"it is of version {version}; this library reads up to {schema.VERSION}",
             "install a newer decision-machines, or save the machine again with this one",
         )
+    for key in metadata.keys() - {"format", "version", "machine"}:
+        raise unknown_field(doing, f"__metadata__.{key[:60]}")
     texts = strict_json(metadata.get("machine", ""), doing, "the machine's text")
     for old in range(int(version), schema.VERSION):
         texts, arrays = schema.UPGRADES[old](texts, arrays)
     try:
-        return _machine(Document(texts, doing), arrays)
+        document = Document(texts, doing)
+        machine = _machine(document, arrays)
+        document.refuse_unread()
+        return machine
     except InvariantError as error:
         _broken(doing, error.found)
 
@@ -83,6 +101,9 @@ def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachi
         output=output,
         linear=linear,
         source=document.text("source"),
+        cover=Cover(arrays["cover.tests"], arrays["cover.leaves"])
+        if "cover.tests" in arrays
+        else None,
     )
 
 
@@ -97,7 +118,7 @@ def _check_arrays(arrays: dict[str, np.ndarray], doing: str) -> None:
             continue
         known = schema.ARRAYS.get(name)
         if known is None:
-            _broken(doing, f"an array {name[:60]!r} that no machine has")
+            raise unknown_field(doing, f"the array {name[:60]!r}")
         if schema.NAMES[array.dtype.newbyteorder("<")] not in known.dtypes:
             _broken(doing, f"{name} is of {array.dtype}, not of {' or '.join(known.dtypes)}")
         letters = known.shape.split()
@@ -128,6 +149,9 @@ def _check_starts(arrays: dict[str, np.ndarray], doing: str) -> None:
     for name, of in (
         ("trees.test_start", "t"),
         ("columns.sets.start", "columns.sets.members"),
+        ("columns.look_ups.term_start", "columns.look_ups.term_feature"),
+        ("columns.look_ups.label_start", "columns.look_ups.label_adds"),
+        ("columns.look_ups.key_start", "columns.look_ups.keys"),
         ("selection.indptr", "selection.indices"),
         ("linear.start", "linear.feature"),
     ):
@@ -191,11 +215,19 @@ def _columns(document: Document, arrays: dict[str, np.ndarray]) -> Columns:
         encodes_arrays=_truth(document, "encodes_arrays"),
         label_hash=document.text("label_hash"),
         refuses_new_labels=_truth(document, "refuses_new_labels"),
+        look_ups=_look_ups(arrays),
     )
 
 
-def _categories(document: Document, n_features: int) -> dict[int, tuple]:
-    found: dict[int, tuple] = {}
+def _look_ups(arrays: dict[str, np.ndarray]) -> LookUps | None:
+    names = [field.name for field in fields(LookUps)]
+    if f"{LOOK_UPS}{names[0]}" not in arrays:
+        return None
+    return LookUps(**{name: arrays[f"{LOOK_UPS}{name}"] for name in names})
+
+
+def _categories(document: Document, n_features: int) -> dict[int, tuple[Any, ...]]:
+    found: dict[int, tuple[Any, ...]] = {}
     for entry in _list(document, "categories"):
         fits = isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int
         if not fits or not 0 <= entry[0] < n_features or entry[0] in found:
@@ -260,12 +292,14 @@ def _classes(
         )
         stored -= {f"{schema.CLASSES}{i}" for i in range(n_groups)}
     if stored:
-        raise document.fault(f"an array {min(stored)[:60]!r} that no machine has")
+        raise unknown_field(document.doing, f"the array {min(stored)[:60]!r}")
     return found
 
 
 def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
     text = entry.text("dtype")
+    entry.asked.add("labels")
+    entry.refuse_unread()
     if array is not None:
         if array.ndim != 1 or "labels" in entry or text[1:] != array.dtype.str[1:]:
             raise entry.fault(f"{entry.path} are not the labels that the file says they are")
@@ -287,19 +321,19 @@ def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
 # ---------------------------------------------------------------------- values of JSON
 
 
-def _labels(labels: Any, document: Document) -> tuple:
+def _labels(labels: Any, document: Document) -> tuple[Any, ...]:
     if isinstance(labels, list):
         try:
             return tuple(label_from_json(label) for label in labels)
         except TypeError as error:
             raise document.fault(f"a label in {document.path} is {error}") from None
-    raise document.fault(f"labels in {document.path} are no list")
+    raise document.fault(f"labels in {document.path} are not a list")
 
 
-def _list(document: Document, key: str) -> list:
+def _list(document: Document, key: str) -> list[Any]:
     value = document.raw(key)
     if not isinstance(value, list):
-        raise document.fault(f"{document.name(key)} is no list")
+        raise document.fault(f"{document.name(key)} is not a list")
     return value
 
 
@@ -313,7 +347,7 @@ def _truth(document: Document, key: str) -> bool:
 def _number(document: Document, key: str) -> float:
     value = number_from_json(document.raw(key))
     if value is None:
-        raise document.fault(f"{document.name(key)} is no number")
+        raise document.fault(f"{document.name(key)} is not a number")
     return value
 
 

@@ -25,7 +25,7 @@ DOING = "saving a machine"
 ALIGNMENT = 8
 
 
-def save(machine: DecisionMachine, path: str | os.PathLike) -> None:
+def save(machine: DecisionMachine, path: str | os.PathLike[str]) -> None:
     """Write the machine to a file, atomically; see `DecisionMachine.save`."""
     write_atomically(path, _parts(machine))
 
@@ -159,7 +159,7 @@ def _output(output: Output) -> dict[str, Any]:
 
 
 def _classes(labels: np.ndarray, group: int) -> dict[str, Any]:
-    """The labels of a group: their dtype, and the labels themselves where they are no numbers."""
+    """The labels of a group: their dtype, and the labels themselves where they are not numbers."""
     name = f"output.classes[{group}]"
     known = labels.dtype.newbyteorder("<") in schema.NAMES or labels.dtype.kind in "UO"
     if labels.ndim != 1 or not known:
@@ -180,7 +180,7 @@ def _classes(labels: np.ndarray, group: int) -> dict[str, Any]:
     return {"dtype": labels.dtype.str, "labels": _labels(labels.tolist(), name)}
 
 
-def _labels(labels: Any, name: str) -> list:
+def _labels(labels: Any, name: str) -> list[Any]:
     found = []
     for label in labels:
         try:

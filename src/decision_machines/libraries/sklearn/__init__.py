@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..library import MARKED, Format, Library
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 class ScikitLearn(Library):
     name = package = "sklearn"
+    releases = RELEASES
 
     def formats(self) -> tuple[Format, ...]:
         from .pickles import looks_like_pickle, refuse_pickle

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, UnsupportedModelError
 from .. import convert
+from .fields import check_attributes
 from .read_bagging import read_bagging_classifier, read_bagging_regressor, read_isolation_forest
 from .read_boosting import read_adaboost_classifier, read_adaboost_regressor, read_gradient_boosting
 from .read_hist import read_hist_gradient_boosting
 from .read_trees import overrides, read_forest, read_tree, source_of
+from .releases import note_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,8 @@ def read_sklearn(model: Any) -> DecisionMachine:
             continue
         if cls.__name__ in READERS:
             _refuse_overrides(model, cls)
+            check_attributes(model, f"reading a {source_of(model)}")
+            note_installed(f"reading a {source_of(model)}")
             return READERS[cls.__name__](model)
         if cls.__name__ in INSTEAD:
             raise UnsupportedModelError(f"reading a {source_of(model)}", *INSTEAD[cls.__name__])

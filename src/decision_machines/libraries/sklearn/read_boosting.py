@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
 from ...machine import DecisionMachine, Output
+from .fields import check_attributes
 from .read_trees import assemble, columns_of, member_trees, require_fitted, source_of, values_of
 
 REGRESSION_LOSSES = ("squared_error", "absolute_error", "huber", "quantile")
@@ -79,6 +80,7 @@ def _initial(model: Any, k: int) -> np.ndarray:
     if isinstance(init, str) and init == "zero":
         return np.zeros(k)
     name = type(init).__name__
+    check_attributes(init, f"reading a {source_of(model)}", "init_")
     is_dummy = type(init).__module__ == "sklearn.dummy" and name in CONSTANT
     if not is_dummy or init.strategy not in CONSTANT[name]:
         strategy = f" with strategy = {init.strategy!r}" if is_dummy else ""
@@ -94,7 +96,7 @@ def _initial(model: Any, k: int) -> np.ndarray:
             f"init_ has {init.n_classes_} classes and the model {len(model.classes_)}",
             "check that the model file is whole and unedited",
         )
-    # Two rows, for one row of many classes is laid out (and so may be summed) in another way.
+    # Two rows, because one row of many classes is laid out (and so may be summed) in another way.
     return np.array(model._raw_predict_init(np.zeros((2, model.n_features_in_), np.float32))[0])
 
 
@@ -123,7 +125,8 @@ def read_adaboost_classifier(model: Any) -> DecisionMachine:
         if k == 1:
             return np.zeros((len(nodes), 1))
         given = np.where(label[:, None] == classes, w, -1 / (k - 1) * w)
-        return given[:, 1:] if k == 2 else given
+        found: np.ndarray = given[:, 1:] if k == 2 else given
+        return found
 
     if k == 1:
         output = Output(np.zeros(1), link="softmax", decision="argmax", classes=(classes,))

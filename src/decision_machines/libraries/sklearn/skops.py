@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import MissingLibraryError, UnsupportedModelError
 from ..formats import broken
+from .releases import noting_releases
 
 TRUSTED = (
     "sklearn.tree._tree.Tree",
@@ -44,6 +45,8 @@ def read_skops_bytes(data: bytes, source: str) -> Any:
         ) from None
     try:
         unknown = sorted(set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED))
+    except MemoryError:
+        raise
     except Exception as error:
         raise broken(source, f"its schema cannot be read ({error})") from error
     if unknown:
@@ -54,7 +57,10 @@ def read_skops_bytes(data: bytes, source: str) -> Any:
             "model to dm.convert",
         )
     try:
-        return skops.io.loads(data, trusted=list(TRUSTED))
+        with noting_releases(f"reading {source}"):
+            return skops.io.loads(data, trusted=list(TRUSTED))
+    except MemoryError:
+        raise
     except Exception as error:
         raise broken(source, f"its content does not fit its schema ({error})") from error
 
@@ -63,6 +69,8 @@ def _check_archive(data: bytes, source: str) -> None:
     """Refuse what skops would unpack or allocate without asking."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
+    except MemoryError:
+        raise
     except Exception as error:
         raise broken(source, f"the zip archive cannot be opened ({error})") from error
     with archive:
@@ -75,6 +83,8 @@ def _check_archive(data: bytes, source: str) -> None:
             if name.endswith(".npy"):
                 try:
                     _check_array(archive, name)
+                except MemoryError:
+                    raise
                 except Exception as error:
                     raise broken(source, f"the array {name} cannot be read ({error})") from error
             elif name != "schema.json":

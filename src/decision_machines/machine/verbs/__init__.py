@@ -9,7 +9,8 @@ from __future__ import annotations
 from .explain import ExplainVerbs
 from .relax import RelaxVerbs
 from .run import RunVerbs
+from .shapley import ShapleyVerbs
 from .show import ShowVerbs
 from .write import WriteVerbs
 
-__all__ = ["ExplainVerbs", "RelaxVerbs", "RunVerbs", "ShowVerbs", "WriteVerbs"]
+__all__ = ["ExplainVerbs", "RelaxVerbs", "RunVerbs", "ShapleyVerbs", "ShowVerbs", "WriteVerbs"]

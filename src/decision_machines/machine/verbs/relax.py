@@ -56,7 +56,7 @@ class RelaxVerbs:
             "argmax", "delta", "softmax", "sparsemax", "entmax15", "entmax", "positive_part",
             "exp", "kernel", "straight_through".
         tau
-            Temperature above 0: the smaller, the sharper. `net.tau` sets it anew.
+            Temperature above 0: the smaller, the sharper. `net.tau` sets it again.
         alpha
             Of "entmax" (1 < α ≤ 2) and "positive_part" (0 < α ≤ 1).
         slope

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine.label_words import label_text, labels_of
-from .label_positions import hashed_positions, positions
+from .label_positions import hashed_positions, is_missing, positions
 
 if TYPE_CHECKING:
     from ...machine import Columns
@@ -74,13 +74,6 @@ def label_code(columns: Columns, feature: int, label: Any) -> int:
     if not code >= (-1 if columns.label_hash else 0):
         raise _no_label(columns, feature, label)
     return int(code)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or what pandas has for them."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def _no_label(columns: Columns, feature: int, label: Any) -> InputError:

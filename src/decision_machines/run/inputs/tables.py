@@ -63,6 +63,7 @@ def native_table(X: Any) -> Any:
             DOING, f"a {type(X).__name__}, of one dimension", "pass a table of all features"
         )
     _check_distinct(X)
+    X = with_dense_columns(X)
     try:
         return nw.from_native(X, eager_only=True)
     except TypeError:
@@ -75,6 +76,28 @@ def native_table(X: Any) -> Any:
         import pyarrow
 
         return nw.from_native(pyarrow.table(X), eager_only=True)
+
+
+def with_dense_columns(X: Any) -> Any:
+    """A pandas table whose sparse columns hold all their entries; any other table as it is.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> table = pandas.DataFrame({"a": pandas.arrays.SparseArray([0, 0, 1])})
+    >>> with_dense_columns(table)["a"].dtype
+    dtype('int64')
+    """
+    if not type(X).__module__.startswith("pandas"):
+        return X
+    import pandas
+
+    kinds = {
+        name: dtype.subtype
+        for name, dtype in X.dtypes.items()
+        if isinstance(dtype, pandas.SparseDtype)
+    }
+    return X.astype(kinds) if kinds else X
 
 
 def _check_distinct(X: Any) -> None:
@@ -117,11 +140,7 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
                 f"pass {columns.n_features} columns in the order of the training data",
             )
         return list(range(len(found)))
-    known = set(columns.names)
-    names = [known_as(str(name), known) for name in found]
-    position = {name: i for i, name in enumerate(names)}
-    missing = [name for name in columns.names if name not in position]
-    extra = [name for name in names if name not in known]
+    order, missing, extra = matched_names(found, columns)
     if missing or extra:
         parts = [f"missing {listed(missing)}"] * bool(missing) + [f"extra {listed(extra)}"] * bool(
             extra
@@ -131,7 +150,31 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
             f"the table's columns are not the model's: {'; '.join(parts)}",
             "give the table exactly the columns of the training data, in any order",
         )
-    return [position[name] for name in columns.names]
+    return order
+
+
+class MatchedNames(NamedTuple):
+    """Names that somebody gives, matched to those of a machine's features."""
+
+    order: list[int]
+    """Which of them is each feature's; empty where some are missing."""
+    missing: list[str]
+    extra: list[str]
+
+
+def matched_names(found: list[Any], columns: Columns) -> MatchedNames:
+    """Names matched to features, however they are spelt; in their order where there are none."""
+    wanted = columns.names
+    if wanted is None:
+        wanted = tuple(columns.feature_name(f) for f in range(columns.n_features))
+        if len(found) == len(wanted):
+            return MatchedNames(list(range(len(found))), [], [])
+    known = set(wanted)
+    names = [known_as(str(name), known) for name in found]
+    position = {name: i for i, name in enumerate(names)}
+    missing = [name for name in wanted if name not in position]
+    extra = [name for name in names if name not in known]
+    return MatchedNames([] if missing else [position[name] for name in wanted], missing, extra)
 
 
 def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:

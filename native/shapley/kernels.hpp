@@ -1,0 +1,161 @@
+// The kernels of Shapley values by paths: views of one tree and of a tile of rows, and the table of
+// entry points.
+//
+// Rows stand in the lanes of a vector. A tree is a program of steps, from the root down and back.
+// With y the points of a Gauss-Legendre rule, c the share of a test's cover that goes left, o
+// whether the row goes left, delta = o - c and a = c + delta * u:
+//   down:  P_left = a P,  P_right = P - P_left;  P = the rule's weights at the root
+//   up:    D = H_left - H_right,  H = H_right + a D;  H = value at a leaf
+//   phi of the test's feature += delta * sum over points of P b D
+// u = y and b = 1, unless the feature was tested above on the path: with z the share of the cover
+// that those tests leave, u = y / (z (1 - y) + y) and b = z / (z (1 - y) + y)^2, and delta = 0
+// where the row does not take the path at one of them.
+//
+// Plain structs and raw pointers only, as in engine/kernels/kernels.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/every_target.hpp"
+
+namespace dm::shapley {
+
+constexpr int64_t kVectorBytes = 64;  // the widest vector of any target
+
+// What a step does. Names say which children are leaves.
+enum class Op : int32_t {
+    down,        // both children are tests, or the left one: P for the left
+    down_right,  // the left child is a leaf: P for the right
+    turn,        // the left side is done: P for the right
+    up,          // both children are tests
+    up_left,     // the right child is a leaf
+    up_right,    // the left child is a leaf
+    two_leaves,  // all of a test whose children are leaves
+    bottom,      // all of a test whose children are leaves or tests of leaves, by moments of P
+};
+
+struct Step {
+    Op op;
+    int32_t level;  // how many tests stand above
+    int32_t test;   // in the tree's own numbering
+    int32_t to;     // the slot that takes H
+};
+
+template <typename T>
+struct Test {
+    T t;  // right where z is above
+    T c;  // share of the cover that goes left
+    int32_t column;
+    int32_t slot;         // of the feature among those that are tested
+    int32_t prior;        // level of the last test of this feature above, or -1
+    int32_t table;        // u, and after it b, where there is a prior
+    int32_t left, right;  // a test, or ~leaf, in the tree's own numbering
+    int8_t nan_left;
+};
+
+// What stands above a test, for interactions: a feature, by its last test above.
+struct Above {
+    int32_t slot;
+    int32_t level;  // whose mask says whether the row takes the path at all tests of the feature
+    int32_t gain;   // n_points of (1 - z) / (z + (1 - z) y)
+};
+
+template <typename T>
+struct Tree {
+    int64_t n_points;
+    const T* y;       // (n_points,)
+    const T* weight;  // (n_points,)
+    const T* loss;    // (n_points,) -1 / (1 - y)
+    const Step* steps;
+    int64_t n_steps;
+    const Test<T>* tests;
+    const T* tables;             // u and b of tests with a prior
+    const T* values;             // (leaves, width)
+    int64_t width;               // outputs of this tree
+    int64_t output;              // the first of them
+    int64_t depth;               // most tests on a path
+    const int32_t* above_start;  // (tests + 1,) or null: no interactions
+    const Above* above;
+    const T* gains;
+};
+
+// A test by itself: left where z[column] is at most t, and NaN where it is told to.
+template <typename T>
+struct Asked {
+    T t;
+    int32_t column;
+    int32_t nan_left;
+};
+
+// One answer that a bit asks for: of this test, the left (0) or the right (-1).
+struct Term {
+    int32_t test;
+    int32_t side;
+};
+
+// A part of a tree whose values depend on a few bits of a row: a table by their pattern.
+template <typename T>
+struct Cell {
+    int32_t first_bit, n_bits;  // bits stand in a list of the tree's
+    int32_t n_values;
+    const int32_t* places;  // (n_values,) output * slots + slot
+    const T* table;         // (2^n_bits, n_values)
+};
+
+// A bit is set where a row gives every answer that its terms ask for.
+template <typename T>
+struct Cells {
+    const Asked<T>* tests;
+    int64_t n_tests;
+    const Cell<T>* cells;
+    int64_t n_cells;
+    const int32_t* term_start;  // by bit, and the end of the last
+    const Term* terms;
+};
+
+// A tile of rows, in groups of as many as a vector has lanes.
+template <typename T>
+struct Rows {
+    int64_t n_groups;
+    int64_t n_columns, n_slots, n_outputs;
+    const T* z;  // (groups, columns, lanes)
+    T* phi;      // (groups, outputs, slots, lanes), added to
+    T* pairs;    // (groups, outputs, slots, slots, lanes), added to above the diagonal; or null
+};
+
+// Scratch, aligned to 64 bytes: P and two H by level, with a delta and two masks.
+inline constexpr int64_t scratch_bytes(int64_t depth, int64_t n_points) {
+    return (depth + 2) * (3 * n_points + 4) * kVectorBytes;
+}
+
+template <typename T>
+struct TypedKernels {
+    int64_t lanes;
+    void (*add_tree)(const Tree<T>& tree, const Rows<T>& rows, void* scratch);
+    // Scratch has room for a vector for each test.
+    void (*add_cells)(const Cells<T>& cells, const Rows<T>& rows, void* scratch);
+};
+
+// The values of a leaf against a background, by the pattern of a row.
+struct LeafGame {
+    int64_t n_bits;  // features that the leaf asks for answers
+    const double*
+        missed;        // (2^n_bits,) the share of background rows, by the features that they miss
+    int64_t n_points;  // of a rule that is exact for degree n_bits - 1
+    const double* y;
+    const double* weight;
+};
+
+struct Kernels {
+    const char* name;
+    TypedKernels<double> doubles;
+    TypedKernels<float> floats;
+    // (n_bits, 2^n_bits) values of each feature for a leaf of value 1, into `out`; scratch has room
+    // for 2 * 2^n_bits.
+    void (*leaf_table)(const LeafGame& game, double* scratch, double* out);
+};
+
+DM_ON_EVERY_TARGET(Kernels, kernels)
+
+}  // namespace dm::shapley
