@@ -34,7 +34,7 @@ def with_gate(document, path):
 
 
 def with_slot(data, table, slot):
-    """A FlatBuffer whose table at byte `table` has one more slot filled, its vtable at the end."""
+    """A FlatBuffer whose table at byte `table` has one more slot filled, by a vtable at the end."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, vtable)[0]
     entries = bytearray(data[vtable : vtable + size])

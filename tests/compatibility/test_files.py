@@ -1,4 +1,4 @@
-"""Model files give the library's own answers when they are read back; other releases: make matrix."""
+"""Model files give the library's own answers when they are read back."""
 
 from __future__ import annotations
 

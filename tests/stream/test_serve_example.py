@@ -104,6 +104,23 @@ def test_null_is_missing_in_tensors_of_any_numbers(client, machine, datatype):
     assert found["outputs"][0]["data"] == machine.margin(X).reshape(-1).tolist()
 
 
+def test_one_row_by_names_is_answered_as_a_table_of_it(client, machine):
+    frame = rows(1)
+    inputs = [tensor(name, frame[name]) for name in reversed(NAMES)]
+    outputs = ["predict", "predict_proba", "margin", "leaves"]
+    found = infer(client, inputs, outputs)["outputs"]
+    table = frame[NAMES]
+    wanted = [
+        machine.predict(table),
+        machine.predict_proba(table),
+        machine.margin(table),
+        machine.apply(table),
+    ]
+    for one, expected in zip(found, wanted, strict=True):
+        assert one["shape"] == list(expected.shape)
+        assert one["data"] == expected.reshape(-1).tolist()
+
+
 def test_many_rows_are_answered_too(client, machine):
     X = rows(2000)[NAMES].to_numpy()
     found = infer(client, [tensor("X", X)])

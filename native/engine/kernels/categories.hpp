@@ -123,8 +123,7 @@ struct InSet {
     }
     uint64_t operator()(const uint8_t* codes) const {
         const __m512i x = _mm512_loadu_si512(codes);
-        const __m512i place =
-            _mm512_and_si512(_mm512_srli_epi16(x, 3), _mm512_set1_epi8(Parts == 2 ? 15 : 31));
+        const __m512i place = _mm512_and_si512(_mm512_srli_epi16(x, 3), _mm512_set1_epi8(15));
         __m512i byte = _mm512_shuffle_epi8(table[0], place);
         if constexpr (Parts == 2)
             byte = _mm512_mask_shuffle_epi8(byte, _mm512_movepi8_mask(x), table[1], place);

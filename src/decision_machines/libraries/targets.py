@@ -42,7 +42,7 @@ def write_file(
     to
         The name of a kind; by default the one that the path's suffix says.
     options
-        Of the writer: `margins`, and for ONNX `operator`.
+        Of the writer: `margins`, and for ONNX `operator` and `labels`.
     """
     kind = target_of(path, to)
     suffix = Path(path).suffix.lower()

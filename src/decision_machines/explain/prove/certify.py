@@ -75,12 +75,23 @@ class Certificate:
         """Whether no probe disagreed and every reachable test was probed."""
         return self.first_disagreement is None and self.proven + self.unreachable == self.tests
 
+    @property
+    def verdict(self) -> str:
+        """What came of it.
+
+        "proven"; "differs" where a probe was answered differently; "partly proven" where none was,
+        and some tests could not be probed.
+        """
+        if self.first_disagreement is not None:
+            return "differs"
+        return "proven" if self.holds else "partly proven"
+
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
         lines = [
-            f"{'PROVEN' if self.holds else 'NOT PROVEN'}: {self.source}",
+            f"{self.verdict.upper()}: {self.source}",
             f"  {self.proven} of {self.tests} tests in {self.trees} trees proven by {self.probes} "
             f"probes ({self.compared}) in {self.seconds:.1f} s",
         ]
@@ -93,7 +104,8 @@ class Certificate:
         if self.unknown:
             lines.append(
                 f"  {self.unknown} tests ask for labels that the model does not keep, or for what "
-                "such labels find; give rows that hold them"
+                "such labels find: they could not be probed; give rows that hold these labels "
+                "(--data)"
             )
         if self.first_disagreement is not None:
             lines.append(f"  first disagreement: {self.first_disagreement}")

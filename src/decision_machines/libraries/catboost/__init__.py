@@ -41,6 +41,12 @@ class CatBoost(Library):
             kind = "cbm" if data.startswith(MAGIC) else "json"
             plain = package.CatBoost().load_model(str(path), format=kind)
             # A file does not say which class wrote it: the one that fits its loss.
+            if kind == "json":
+                from .mend import with_numbers_of
+
+                path, kind = Path(folder) / "mended", "cbm"
+                plain.save_model(str(path), format=kind)
+                path.write_bytes(with_numbers_of(data, path.read_bytes()))
             notes = {key: note_of(text) for key, text in plain.get_metadata().items()}
             if loss_of(notes) in CLASSIFICATION:
                 return package.CatBoostClassifier().load_model(str(path), format=kind)

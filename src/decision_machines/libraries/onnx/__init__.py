@@ -27,7 +27,7 @@ class Onnx(Library):
     def targets(self) -> tuple[Target, ...]:
         from .write import onnx_content
 
-        return (Target("onnx", (".onnx",), onnx_content, ("margins", "operator")),)
+        return (Target("onnx", (".onnx",), onnx_content, ("margins", "operator", "labels")),)
 
     def read(self, model: Any) -> DecisionMachine:
         from .read import read_onnx

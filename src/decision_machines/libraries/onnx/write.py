@@ -15,10 +15,12 @@ import numpy as np
 
 from ...errors import InexactWarning, InputError
 from ...machine import Rule
+from ...machine.coded import coded
 from ...machine.steps import Step
 from ..limits import Limits, margins_only, require
 from .operators import operator_3, operator_5
 from .steps import ARITHMETIC, CASTS, FUNCTIONS, NORMALIZE, TRANSFORMS
+from .write_labels import LABELS, has_labels, label_inputs
 from .write_links import steps_of
 from .write_nodes import graph_of, joined
 from .write_weights import end_weights, weights_3, weights_5, with_unreachable_leaf
@@ -33,17 +35,23 @@ OPSETS = {"v3": (17, 3, 8), "v5": (21, 5, 10)}
 """The versions of ai.onnx and ai.onnx.ml that each choice states, and of the file's own format."""
 
 
-def to_onnx(machine: DecisionMachine, *, operator: str = "v3", margins: bool = False) -> Any:
+def to_onnx(
+    machine: DecisionMachine, *, operator: str = "v3", margins: bool = False, labels: str = "text"
+) -> Any:
     """An `onnx.ModelProto`; see `DecisionMachine.to_onnx`."""
     if operator not in OPSETS:
         raise InputError(
             "writing a machine as an ONNX model", f"operator={operator!r}", "use 'v3' or 'v5'"
         )
+    if labels not in LABELS:
+        raise InputError(
+            "writing a machine as an ONNX model", f"labels={labels!r}", "use 'text' or 'codes'"
+        )
+    machine = coded(machine) if labels == "codes" else machine
     machine = margins_only(machine) if margins else machine
     limits = Limits(machine, "an ONNX model")
     require("onnx", limits.doing)
     limits.columns(tuple(rule for rule in Rule if rule != Rule.LOOK_UP))
-    limits.no_labels()
     limits.constant_leaves()
     if machine.output.aggregate == "median":
         limits.refuse(
@@ -118,14 +126,18 @@ class _Plan:
         from onnx import TensorProto, checker, helper
 
         columns = self.machine.columns
-        kind = TensorProto.DOUBLE if columns.dtype == np.float64 else TensorProto.FLOAT
-        given = helper.make_tensor_value_info("X", kind, [None, columns.n_features])
+        if has_labels(columns):
+            inputs, encoders, constants = label_inputs(columns, self.limits)
+            self.nodes[:0], self.constants = encoders, [*constants, *self.constants]
+        else:
+            kind = TensorProto.DOUBLE if columns.dtype == np.float64 else TensorProto.FLOAT
+            inputs = [helper.make_tensor_value_info("X", kind, [None, columns.n_features])]
         made = []
         for inside, name, element, shape in outputs:
             if inside != name:
                 self.nodes.append(helper.make_node("Identity", [inside], [name]))
             made.append(helper.make_tensor_value_info(name, element, shape))
-        graph = helper.make_graph(self.nodes, "decision_machine", [given], made, self.constants)
+        graph = helper.make_graph(self.nodes, "decision_machine", inputs, made, self.constants)
         plain, trees, version = OPSETS[self.operator]
         model = helper.make_model(
             graph,
@@ -336,8 +348,14 @@ class _Plan:
 
 
 def onnx_content(
-    machine: DecisionMachine, suffix: str, *, operator: str = "v3", margins: bool = False
+    machine: DecisionMachine,
+    suffix: str,
+    *,
+    operator: str = "v3",
+    margins: bool = False,
+    labels: str = "text",
 ) -> bytes:
     """The bytes of an ONNX file."""
-    found: bytes = to_onnx(machine, operator=operator, margins=margins).SerializeToString()
+    model = to_onnx(machine, operator=operator, margins=margins, labels=labels)
+    found: bytes = model.SerializeToString()
     return found

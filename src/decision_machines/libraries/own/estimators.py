@@ -13,6 +13,9 @@ from ..oracles import Oracle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    from jaxtyping import Float
+
 ANSWERS = ("predict", "predict_proba")
 
 
@@ -66,11 +69,11 @@ class EstimatorOracle(Oracle):
     def n_trees(self) -> int:
         return self.theirs.n_trees
 
-    def tree_margin(self, X, tree):
+    def tree_margin(self, X: Float[np.ndarray, "m n"], tree: int) -> Float[np.ndarray, "m k"]:
         output = self.output_of_tree(self.theirs.output)
         return replace(self.theirs.tree(tree), output=output).margin(X, engine="walk")
 
-    def margin(self, X):
+    def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
         return self.theirs.margin(X, engine="walk")
 
 

@@ -1,8 +1,10 @@
 """skops files: scikit-learn models as a zip of arrays and a schema, read without running code.
 
-skops itself builds no type that is not trusted. We trust four beyond its own list, for we only look
-at the arrays that they hold, and check every index: `Tree` and `TreePredictor`, which scikit-learn
-would walk unchecked, and the function that HistGradientBoosting keeps beside its encoder.
+skops itself builds no type that is not trusted. We trust a few beyond its own list, because we only
+look at the arrays that they hold, and check every index: `Tree` and `TreePredictor`, which
+scikit-learn would walk unchecked, and the function that HistGradientBoosting keeps beside its
+encoder. Older releases of skops also ask about the losses and links of boosting, which hold a
+few numbers.
 """
 
 from __future__ import annotations
@@ -17,11 +19,22 @@ from ...errors import MissingLibraryError, UnsupportedModelError
 from ..formats import broken
 from .releases import noting_releases
 
+LOSSES = (
+    *("HalfSquaredError", "AbsoluteError", "PinballLoss", "HuberLoss", "HalfPoissonLoss"),
+    *("HalfGammaLoss", "HalfBinomialLoss", "HalfMultinomialLoss", "ExponentialLoss"),
+)
+LINKS = ("Interval", "IdentityLink", "LogLink", "LogitLink", "HalfLogitLink", "MultinomialLogit")
 TRUSTED = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+    "sklearn.compose._column_transformer._RemainderColsList",
     "functools.partial",
     "sklearn.utils.validation.check_array",
+    *(f"sklearn._loss.loss.{name}" for name in LOSSES),
+    # scikit-learn 1.6 and newer name the module of their compiled losses differently.
+    *(f"{module}.Cy{name}" for module in ("_loss", "sklearn._loss._loss") for name in LOSSES),
+    *(f"sklearn._loss.link.{name}" for name in LINKS),
 )
 UNPACKED_AT_MOST = 200
 """How many times its size a file may unpack to; arrays of trees reach a tenth of it."""
