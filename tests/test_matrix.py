@@ -67,6 +67,25 @@ def test_failures_errors_and_skips_are_each_counted_once():
     }
 
 
+def test_no_test_of_the_rooms_is_left_out():
+    listed = [ROOT / path for tests in sets.SETS["rooms"].values() for path in tests]
+    for room in ("libraries", "run", "machine", "explain", "stream"):
+        for path in (ROOT / "tests" / room).rglob("test_*.py"):
+            assert any(one == path or one in path.parents for one in listed), path
+
+
+def test_the_releases_that_readers_call_oldest_are_the_lower_bounds():
+    from decision_machines.libraries.registry import libraries
+
+    bounds = sets.declared()
+    known = [one.releases for one in libraries() if one.releases is not None]
+    names = {"scikit-learn", "XGBoost", "LightGBM", "CatBoost", "ONNX"}
+    assert names <= {one.library for one in known}
+    for one in known:
+        if one.library in names:
+            assert bounds[one.library.lower()].startswith(one.oldest), one
+
+
 def test_every_test_of_the_matrix_exists():
     for part in ("rooms", "fast"):
         for tests in sets.SETS[part].values():

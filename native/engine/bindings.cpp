@@ -123,7 +123,7 @@ private:
         const int64_t few_rows = kernels_->packs ? kPackRows : kFewRows;
         if (n_rows >= few_rows || engine_->plan.can_walk()) return engine_;
         if (!few_) {
-            std::shared_ptr<Engine> made = compiled({Kind::pack, false});
+            std::shared_ptr<Engine> made = compiled({kind_for_few(view_, *kernels_), false});
             if (!few_) few_ = std::move(made);
         }
         return n_rows < kFewRows || few_->plan.kind == Kind::pack ? few_ : engine_;

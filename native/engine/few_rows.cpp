@@ -161,23 +161,30 @@ RowPacks Engine::few_packs(const void* x, bool single, uint8_t* codes, Workspace
             rights};
 }
 
-// Exit leaves of all trees for one row; z is a buffer of values by column.
-void Engine::few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const {
-    auto spread = [&](const Section& section, const auto* from, auto* to) {
+// 16-bit codes of one row by plane; z is a buffer of values by column.
+const uint16_t* Engine::few_codes(const Section& section, const void* x, bool single, void* z,
+                                  Workspace& own) const {
+    auto spread = [&](const auto* from, auto* to) {
         for (size_t c = 0; c < section.columns.size(); ++c)
             to[c] = from[feature_at_[section.columns[c].feature]];
     };
+    own.codes.reserve(2 * section.n_planes);
+    if (single)
+        spread(static_cast<const float*>(x), static_cast<float*>(z));
+    else
+        spread(static_cast<const double*>(x), static_cast<double*>(z));
+    plan.kernels->code_row(coding_of(section), z, single, own.codes.as<uint16_t>());
+    for (const CategoryFeature& sets : section.categories)
+        plan.kernels->spread_bits(
+            sets.sets_by_code.data() + few_category(sets, x, single) * sets.code_bytes(),
+            sets.n_sets, own.codes.as<uint16_t>() + sets.first_set);
+    return own.codes.as<uint16_t>();
+}
+
+// Exit leaves of all trees for one row.
+void Engine::few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const {
     for (const Section& section : plan.sections) {
-        own.codes.reserve(2 * section.n_planes);
-        if (single)
-            spread(section, static_cast<const float*>(x), static_cast<float*>(z));
-        else
-            spread(section, static_cast<const double*>(x), static_cast<double*>(z));
-        plan.kernels->code_row(coding_of(section), z, single, own.codes.as<uint16_t>());
-        for (const CategoryFeature& sets : section.categories)
-            plan.kernels->spread_bits(
-                sets.sets_by_code.data() + few_category(sets, x, single) * sets.code_bytes(),
-                sets.n_sets, own.codes.as<uint16_t>() + sets.first_set);
+        few_codes(section, x, single, z, own);
         const int64_t* start = plan.walks.start.data() + section.first;
         const int64_t n_trees = section.last - section.first;
         uint32_t* rows = found + plan.machine.trees.n;

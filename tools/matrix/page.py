@@ -22,7 +22,7 @@ What was tested, written by `make matrix` from its own output (`tools/matrix/res
 is an environment of its own: a Python, the wheel, and releases of the libraries. *Oldest*
 environments hold the lower bounds that `pyproject.toml` declares; *newest* ones what pip found on
 the day of the run, and there a library's deprecation warning fails the test. Most tests compare
-with the library itself, bit for bit. A Python or a release that has no column is not declared.
+with the library itself, bit for bit. A cell says what was run; "not run" is said where it was not.
 
 On Python 3.11 `make test` runs the whole suite besides, with torch; the environments here have no
 torch.

@@ -203,15 +203,22 @@ void code_column(const Coding& coding, int64_t column, const T* given, int64_t n
         for (int64_t i = 0; i < n; ++i) x[i] = given[i];
     for (int64_t i = n; i < whole; ++i) x[i] = T(0);
     const float* keys = coding.keys32 + c.keys;
-    const uint32_t leading = 1u << c.levels;
+    const bool has_buckets = c.buckets.n > 0;
+    const uint32_t leading = has_buckets ? 0 : 1u << c.levels;
+    auto find = [&](const float* values) {
+        if (has_buckets)
+            bucket_ranks(coding, c, values, n, at);
+        else
+            find_ranks(keys, c.levels, values, whole, at);
+    };
     if constexpr (sizeof(T) == 4) {
-        find_ranks(keys, c.levels, x, whole, at);
+        find(x);
     } else {
         for (int64_t i = 0; i < whole; ++i) rounded[i] = round_down(x[i]);
-        find_ranks(keys, c.levels, rounded, whole, at);
+        find(rounded);
         for (int64_t i = 0; i < n; ++i) {
-            if (lowest_not_below(keys, at[i]) == rounded[i])
-                at[i] = leading + rank_double(coding, c, x[i]);
+            const float key = has_buckets ? keys[at[i]] : lowest_not_below(keys, at[i]);
+            if (key == rounded[i]) at[i] = leading + rank_double(coding, c, x[i]);
         }
     }
     if (low) c.width == 1 ? put<uint8_t>(at, leading, n, low) : put<uint16_t>(at, leading, n, low);
@@ -231,6 +238,11 @@ void code(const Coding& coding, int64_t column, const void* x, bool single, int6
 
 inline uint32_t rank_one(const Coding& coding, const Column& c, float x) {
     const float* keys = coding.keys32 + c.keys;
+    if (c.buckets.n) {
+        uint32_t rank;
+        bucket_ranks(coding, c, &x, 1, &rank);
+        return rank;
+    }
     uint32_t at = 1;
     for (int level = 0; level < c.levels; ++level)
         at = 2 * at + static_cast<uint32_t>(keys[at] < x);
@@ -239,9 +251,9 @@ inline uint32_t rank_one(const Coding& coding, const Column& c, float x) {
 inline uint32_t rank_one(const Coding& coding, const Column& c, double x) {
     const float rounded = round_down(x);
     const uint32_t rank = rank_one(coding, c, rounded);
-    if (lowest_not_below(coding.keys32 + c.keys, rank + (1u << c.levels)) == rounded)
-        return rank_double(coding, c, x);
-    return rank;
+    const float* keys = coding.keys32 + c.keys;
+    const float key = c.buckets.n ? keys[rank] : lowest_not_below(keys, rank + (1u << c.levels));
+    return key == rounded ? rank_double(coding, c, x) : rank;
 }
 
 template <typename T>

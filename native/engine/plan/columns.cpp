@@ -9,7 +9,11 @@
 namespace dm::engine {
 namespace {
 
-constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
+// That a 16-bit code tells apart, and one more code: records need it for NaN.
+constexpr int64_t kMostThresholds = 65534;
+// Buckets to a threshold, and thresholds to a bucket: of the finest grid, and of others.
+constexpr int64_t kMostBuckets = 4;
+constexpr uint32_t kMostBucketKeys = 16, kFewBucketKeys = 8;
 
 float round_down(double t) {
     float found = static_cast<float>(t);
@@ -65,15 +69,56 @@ void add_planes(const Machine& m, const Tests& tests, const std::vector<double>&
     }
 }
 
-// A column's thresholds as an implicit search tree of floats, and where columns are doubles a test
-// for each threshold, to decide between equal floats.
+// A column's thresholds in ascending order and a grid over them, if one of few buckets to a
+// threshold leaves few thresholds in each.
+bool add_buckets(const std::vector<double>& keys, Column& column, Section& section) {
+    std::vector<float> floats;
+    for (const double key : keys) floats.push_back(round_down(key));
+    const float low = floats.front(), range = floats.back() - low;
+    for (int64_t n = (column.n + 1) / 2; n <= kMostBuckets * column.n; n *= 2) {
+        Buckets buckets{low, static_cast<float>(n) / range, static_cast<uint32_t>(n), 0, 0};
+        if (!(buckets.scale > 0) || !std::isfinite(buckets.scale) || !std::isfinite(range))
+            return false;
+        std::vector<uint16_t> first(static_cast<size_t>(n), 0);
+        std::vector<uint32_t> counts(static_cast<size_t>(n), 0);
+        for (const float key : floats) ++counts[bucket_of(buckets, static_cast<float>(n - 1), key)];
+        const uint32_t most = *std::max_element(counts.begin(), counts.end());
+        if (most > (2 * n > kMostBuckets * column.n ? kMostBucketKeys : kFewBucketKeys)) continue;
+        uint32_t before = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            first[i] = static_cast<uint16_t>(before);
+            before += counts[i];
+        }
+        buckets.keys = static_cast<uint8_t>(most);
+        buckets.first = static_cast<uint32_t>(section.bucket_first.size());
+        section.bucket_first.insert(section.bucket_first.end(), first.begin(), first.end());
+        section.keys32.insert(section.keys32.end(), floats.begin(), floats.end());
+        // Comparisons go on beyond the last key.
+        section.keys32.resize(section.keys32.size() + kMostBucketKeys,
+                              std::numeric_limits<float>::infinity());
+        column.buckets = buckets;
+        return true;
+    }
+    return false;
+}
+
+// A column's thresholds as an implicit search tree of floats, or in buckets, and where columns are
+// doubles a test for each threshold, to decide between equal floats.
 void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& keys, Column& column,
               Section& section) {
+    column.keys = static_cast<uint32_t>(section.keys32.size());
+    if (!m.columns.single) {
+        column.sorted = static_cast<uint32_t>(section.sorted.size());
+        section.sorted.resize(section.sorted.size() + column.n);
+        for (const int64_t j : tests)
+            section.sorted[column.sorted + rank_of(m.tests.t[j], keys)] = static_cast<uint32_t>(j);
+    }
+    // A small tree is searched in registers.
+    if (column.width > 1 && add_buckets(keys, column, section)) return;
     // A tree of 2^levels - 1 keys, and at least 15 so that its top fills a register.
     int levels = 4;
     while ((int64_t{1} << levels) <= column.n) ++levels;
     column.levels = static_cast<uint8_t>(levels);
-    column.keys = static_cast<uint32_t>(section.keys32.size());
     const int64_t size = int64_t{1} << levels;
     section.keys32.resize(section.keys32.size() + size, std::numeric_limits<float>::infinity());
     float* tree = section.keys32.data() + column.keys;
@@ -85,11 +130,6 @@ void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& k
         const int64_t rank = ((2 * (i - (int64_t{1} << level)) + 1) << (levels - level - 1)) - 1;
         if (rank < column.n) tree[i] = round_down(keys[rank]);
     }
-    if (m.columns.single) return;
-    column.sorted = static_cast<uint32_t>(section.sorted.size());
-    section.sorted.resize(section.sorted.size() + column.n);
-    for (const int64_t j : tests)
-        section.sorted[column.sorted + rank_of(m.tests.t[j], keys)] = static_cast<uint32_t>(j);
 }
 
 }  // namespace

@@ -179,6 +179,7 @@ bool add_rights(const Section& section, const std::vector<SetTest>& set_tests, P
 }  // namespace
 
 int64_t key_place(const Column& column, uint32_t k) {
+    if (column.buckets.n) return k;
     // Its depth from the bottom is the number of trailing zeros of k + 1.
     const uint32_t number = k + 1;
     const int below = __builtin_ctz(number);

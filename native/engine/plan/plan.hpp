@@ -14,6 +14,8 @@ namespace dm::engine {
 
 // Measured: from here on a padded block is cheaper than walking, or than packs.
 constexpr int64_t kFewRows = 24, kPackRows = 104;
+// Up to here rows go through records from the root on, without selects for the tops of trees.
+constexpr int64_t kRecordRows = 64;
 
 struct Tree {
     int64_t values;  // where its values start, n_labels for each output it has
@@ -24,7 +26,8 @@ struct Tree {
     bool split;  // values stand as planes of bytes
 };
 
-// The top of a deep tree, evaluated by selects: its labels say at which node the walk starts.
+// The top of a deep tree, evaluated by selects: its labels say where rows go on, a node of the walk
+// or a place in records.
 struct Top {
     std::vector<Test> tests;
     std::vector<Select> selects;
@@ -34,7 +37,7 @@ struct Top {
     std::vector<uint32_t> nodes;  // by label
 };
 
-// A run of trees of one kind, `select` or `deep`. By selects they are evaluated together.
+// A run of trees of one kind, `select`, `record` or `deep`. By selects they are evaluated together.
 struct Group {
     Kind kind;
     int64_t first, last;  // trees
@@ -65,10 +68,17 @@ struct CategoryFeature {
     }
 };
 
+// A plane as records read it: a column, and whether NaN goes left by it and right by the other.
+struct RecordPlane {
+    uint8_t column;
+    bool is_other;
+};
+
 // A run of trees that share one coding of the columns.
 struct Section {
     std::vector<Column> columns;
     std::vector<float> keys32;
+    std::vector<uint16_t> bucket_first;
     std::vector<uint32_t> sorted;
     std::vector<CategoryFeature> categories;
     std::vector<uint8_t> tables;  // of the sets
@@ -76,7 +86,10 @@ struct Section {
     int64_t row_bytes = 0;        // of all planes
     int64_t n_planes = 0;
     std::vector<Plane> planes;
-    bool has_select = false, has_deep = false;
+    std::vector<RecordColumn> record_columns;  // where trees are trees of records
+    std::vector<RecordPlane> record_planes;    // (n_planes,) how their tests read a plane
+    bool has_planes = false;                   // selects read them over the whole tile
+    bool has_record = false, has_deep = false;
     std::vector<Group> groups;
 
     // Tests and selects, of a group or of a top, as kernels read them.
@@ -97,8 +110,16 @@ struct Coded {
 struct WalkPlan {
     std::vector<WalkNode> nodes;
     std::vector<WideNode> wide_nodes;  // instead, where a tree has too many leaves
-    std::vector<Top> tops;             // (n_trees,) without tests where of no use
     std::vector<int64_t> start;        // (n_trees + 1,)
+};
+
+// Trees of records; see kernels/record.hpp.
+struct RecordPlan {
+    std::vector<Record> records;
+    std::vector<uint32_t> exits;    // places
+    std::vector<uint32_t> roots;    // (n_trees,) places
+    std::vector<int64_t> first{0};  // (n_trees + 1,) records, by tree
+    int64_t depth = 0;              // the greatest number of tests on a path through a record
 };
 
 // What one row needs where it goes through packs; see kernels/pack.hpp.
@@ -132,7 +153,7 @@ struct Plan {
     Machine machine;
     const Kernels* kernels = nullptr;
     Wanted wanted;
-    Kind kind = Kind::by_tree;           // of all trees, or by_tree: each is `select` or `deep`
+    Kind kind = Kind::by_tree;  // of all trees, or by_tree: each is `select`, `record` or `deep`
     std::vector<int32_t> read_columns;   // that some test reads, ascending
     std::vector<int32_t> used_features;  // that these columns or linear leaves read, ascending
     std::vector<int64_t> set_of;         // (n_columns,) a column's set, or -1
@@ -140,14 +161,24 @@ struct Plan {
     std::vector<float> values32;         // by tree, output and label, where sums are float32
     std::vector<double> values64;        // and where they are float64
     std::vector<Section> sections;       // where columns are coded
+    std::vector<Top> tops;               // (n_trees,) without tests where of no use
+    RecordPlan records;                  // of `record` trees
     WalkPlan walks;                      // of `deep` trees
     PackPlan packs;                      // where all trees are `pack`
     std::vector<RawNode> raw_nodes;      // where all trees are `raw`
     ObliquePlan oblique;                 // where all trees are `oblique`
 
-    // Whether few rows can go through it one at a time.
+    // Whether all trees are trees of records.
+    bool is_records() const {
+        for (const Section& section : sections)
+            for (const Group& group : section.groups)
+                if (group.kind != Kind::record) return false;
+        return !records.roots.empty();
+    }
+    // Whether few rows can go through it without the work of a whole block.
     bool can_walk() const {
-        return kind != Kind::by_tree || !walks.start.empty() || machine.trees.n == 0;
+        return kind != Kind::by_tree || !walks.start.empty() || machine.trees.n == 0 ||
+               is_records();
     }
     template <typename Sum>
     const Sum* values() const {

@@ -61,7 +61,7 @@ GRADIENT_BOOSTING = _known(
     training=f"{_TREE_TRAINING} {_ENSEMBLE_TRAINING} alpha init n_estimators n_iter_no_change "
     "subsample tol validation_fraction _rng",
     statistics=f"{_OUT_OF_BAG} train_score_",
-    repeated="n_classes_ n_estimators_ n_trees_per_iteration_",
+    repeated="n_classes_ n_estimators_ n_trees_per_iteration_ _n_classes",
 )
 HIST = _known(
     "_predictors _baseline_prediction _preprocessor _bin_mapper is_categorical_ loss _loss "

@@ -374,7 +374,7 @@ def _of_arrow(values: Any) -> Column:
 
 
 class PandasArrow(Column):
-    """A column of pandas that Arrow holds: what is null there is NaN, not None, to its users."""
+    """A column of pandas that Arrow holds: to its users what is null there is NaN, not None."""
 
     __slots__ = ()
 
