@@ -31,8 +31,8 @@ WINDOW = 256
 CLEAN = 32
 """Of these, the outermost that must agree with what lies beyond them."""
 ROWS_AT_ONCE = 1 << 17
-ROWS_OF_A_FEATURE = 1 << 14
-"""Rows in which a search asks about one feature: a run of the steps costs little more for many."""
+VALUES_AT_ONCE = 1 << 17
+"""Values that a search asks about at once: a run of the steps costs little more for some more."""
 CENTRES = (-1.0, 0.0, 1.0)
 """Numbers that steps take; from them outwards there is a last one that is taken."""
 FAR = 48
@@ -160,8 +160,9 @@ class Asker:
         if not len(low):
             return low
         at_low, _ = self._ask(questions, ask, which, low)
-        most = int(np.bincount(questions.feature[which]).max())
-        n_points = int(np.clip(ROWS_OF_A_FEATURE // most, 1, 255))
+        counts = np.bincount(questions.feature[which])
+        size = int(counts.max()) * int(np.count_nonzero(counts))
+        n_points = int(np.clip(VALUES_AT_ONCE // size, 1, 63))
         while True:
             wide = np.flatnonzero((low + 1) < high)
             if not len(wide):
