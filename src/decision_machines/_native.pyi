@@ -59,21 +59,24 @@ class Kind(enum.Enum):
     """A way to evaluate trees."""
 
     auto = 0
-    """For each tree the cheaper one of select and deep."""
+    """For each tree the cheapest one of select, record and deep."""
 
     select = 1
     """All tests of a tree as bitmaps, then selects between them."""
 
-    deep = 2
+    record = 2
+    """Records of 32 tests, the top of large trees by selects."""
+
+    deep = 3
     """A walk over coded columns, the top of large trees by selects."""
 
-    pack = 3
+    pack = 4
     """One row at a time, 64 tests to a register of bytes."""
 
-    raw = 4
+    raw = 5
     """One row at a time, a walk over the columns themselves."""
 
-    oblique = 5
+    oblique = 6
     """Tests that weigh several columns, a level at a time."""
 
 class Machine:
