@@ -279,28 +279,26 @@ class Workloads:
                         self.rows,
                         16,
                         self.repeats,
-                        1e-3 if "XGBoost" in name else 1e-9,
+                        1e-4,
                         setup,
                     )
                 else:
-                    fewer = self.X[:100]
-                    few = dm.convert(model)
-                    own, other = [], []
-                    few.shap_values(self.rows, fewer, n_threads=1)
-                    for _ in range(self.repeats):
-                        own.append(
-                            _seconds(lambda: machine.shap_values(self.rows, rows, n_threads=1))
-                        )
-                        other.append(
-                            _seconds(lambda: few.shap_values(self.rows, fewer, n_threads=1))
-                        )
-                    print(
-                        f"{name}, background of {size}: "
-                        f"{statistics.median(own) / len(self.rows) * 1e6:.1f} µs, "
-                        f"{statistics.median(own) / statistics.median(other):.2f} × the time of "
-                        f"100 rows; set up in {setup:.2f} s",
-                        flush=True,
-                    )
+                    self._against_few(name, model, machine, rows, setup)
+
+    def _against_few(self, name, model, machine, rows, setup):
+        """Many background rows beside a hundred of them."""
+        few, own, other = dm.convert(model), [], []
+        few.shap_values(self.rows, self.X[:100], n_threads=1)
+        for _ in range(self.repeats):
+            own.append(_seconds(lambda: machine.shap_values(self.rows, rows, n_threads=1)))
+            other.append(_seconds(lambda: few.shap_values(self.rows, self.X[:100], n_threads=1)))
+        print(
+            f"{name}, background of {len(rows)}: "
+            f"{statistics.median(own) / len(self.rows) * 1e6:.1f} µs, "
+            f"{statistics.median(own) / statistics.median(other):.2f} × the time of 100 rows; "
+            f"set up in {setup:.2f} s",
+            flush=True,
+        )
 
     def threads(self):
         machine = dm.convert(self._lightgbm())

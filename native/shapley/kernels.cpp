@@ -1,6 +1,7 @@
 // Shapley values by paths, compiled once for each target.
 #include "shapley/kernels.hpp"
 
+#include <cstring>
 #include <type_traits>
 
 namespace dm::shapley {
@@ -17,51 +18,109 @@ constexpr int kBytes = 32;
 constexpr int kBytes = 16;
 #endif
 
-// Lanes of T, and masks of as many.
-template <typename T>
-struct Lanes {
+// Two vectors side by side: one by itself would wait for its own results. As a number of rows, one
+// number for each; with a mask of as many.
 #if defined(DM_SCALAR)
-    static constexpr int n = 1;
-    using Vec = T;
-    using Mask = int32_t;
-    static Mask at_most(T z, T t) { return z <= t ? -1 : 0; }
-    static Mask above(T z, T t) { return z > t ? -1 : 0; }
+constexpr int kPack = 1;
+template <typename T>
+using Native = T;
+template <typename T>
+using NativeMask = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 #else
-    static constexpr int n = kBytes / static_cast<int>(sizeof(T));
+constexpr int kPack = 2;
+template <typename T>
+struct NativeOf {
     using Int = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
-    typedef T Vec __attribute__((vector_size(sizeof(T) * n)));
-    typedef Int Mask __attribute__((vector_size(sizeof(T) * n)));
-    static Mask at_most(Vec z, T t) { return z <= Vec{} + t; }
-    static Mask above(Vec z, T t) { return z > Vec{} + t; }
+    typedef T Type __attribute__((vector_size(kBytes)));
+    typedef Int Mask __attribute__((vector_size(kBytes)));
+};
+template <typename T>
+using Native = typename NativeOf<T>::Type;
+template <typename T>
+using NativeMask = typename NativeOf<T>::Mask;
 #endif
-    static Mask goes_left(Vec z, T t, bool nan_left) {
-        return nan_left ? ~above(z, t) : at_most(z, t);
+
+#define DM_EACH for (int r = 0; r < kPack; ++r)
+
+template <typename T>
+struct Mask {
+    NativeMask<T> v[kPack];
+
+    Mask operator~() const {
+        Mask found;
+        DM_EACH found.v[r] = ~v[r];
+        return found;
     }
-    static Vec choose(Mask m, Vec a, Vec b) { return m ? a : b; }
+    Mask operator&(const Mask& other) const {
+        Mask found;
+        DM_EACH found.v[r] = v[r] & other.v[r];
+        return found;
+    }
 };
 
-template <typename V>
-auto lane_of(const V& v, int lane) {
-    if constexpr (std::is_arithmetic_v<V>)
-        return v;
+template <typename T>
+struct Pack {
+    using V = Native<T>;
+    V v[kPack];
+
+    Pack() = default;
+    Pack(T value) { DM_EACH v[r] = V{} + value; }
+    Pack& operator+=(const Pack& b) {
+        DM_EACH v[r] += b.v[r];
+        return *this;
+    }
+    friend Pack operator+(const Pack& a, const Pack& b) {
+        Pack found;
+        DM_EACH found.v[r] = a.v[r] + b.v[r];
+        return found;
+    }
+    friend Pack operator-(const Pack& a, const Pack& b) {
+        Pack found;
+        DM_EACH found.v[r] = a.v[r] - b.v[r];
+        return found;
+    }
+    friend Pack operator*(const Pack& a, const Pack& b) {
+        Pack found;
+        DM_EACH found.v[r] = a.v[r] * b.v[r];
+        return found;
+    }
+};
+
+template <typename T>
+constexpr int kLanes = kPack * (kBytes ? kBytes / static_cast<int>(sizeof(T)) : 1);
+
+template <typename T>
+Mask<T> goes_left(const Pack<T>& z, T t, bool nan_left) {
+    Mask<T> found;
+#if defined(DM_SCALAR)
+    found.v[0] = (nan_left ? !(z.v[0] > t) : z.v[0] <= t) ? -1 : 0;
+#else
+    const Native<T> bound = Native<T>{} + t;
+    if (nan_left)
+        DM_EACH found.v[r] = ~(z.v[r] > bound);
     else
-        return v[lane];
+        DM_EACH found.v[r] = z.v[r] <= bound;
+#endif
+    return found;
 }
 
-template <typename V, typename T>
-void set_lane(V& v, int lane, T value) {
-    if constexpr (std::is_arithmetic_v<V>)
-        v = value;
-    else
-        v[lane] = value;
+// The value where the mask is set, else 0.
+template <typename T>
+Pack<T> where(const Mask<T>& mask, const Pack<T>& value) {
+    Pack<T> found;
+#if defined(DM_SCALAR)
+    found.v[0] = mask.v[0] ? value.v[0] : T{0};
+#else
+    DM_EACH found.v[r] =
+        reinterpret_cast<Native<T>>(mask.v[r] & reinterpret_cast<NativeMask<T>>(value.v[r]));
+#endif
+    return found;
 }
 
 // N points; 0: as many as the tree says.
 template <typename T, int N>
 class Walk {
-    using L = Lanes<T>;
-    using Vec = typename L::Vec;
-    using Mask = typename L::Mask;
+    using Vec = Pack<T>;
 
 public:
     Walk(const Tree<T>& tree, const Rows<T>& rows, void* scratch) : tree_(tree), rows_(rows) {
@@ -69,9 +128,9 @@ public:
         P_ = static_cast<Vec*>(scratch);
         H_ = P_ + levels * points();
         delta_ = H_ + 2 * levels * points();
-        taken_ = reinterpret_cast<Mask*>(delta_ + levels);
+        taken_ = reinterpret_cast<Mask<T>*>(delta_ + levels);
         refused_ = taken_ + levels;
-        for (int64_t q = 0; q < points(); ++q) P_[q] = Vec{} + tree.weight[q];
+        for (int64_t q = 0; q < points(); ++q) P_[q] = Vec(tree.weight[q]);
     }
 
     void run() {
@@ -95,21 +154,21 @@ private:
             switch (step.op) {
                 case Op::down: down(test, level); break;
                 case Op::down_right: down_right(test, level); break;
-                case Op::turn: turn(level); break;
+                case Op::turn: turn(test, level); break;
                 case Op::up:
                     up(
                         step, test, [&](int64_t q) { return slot(2 * level + 1)[q]; },
                         [&](int64_t q) { return slot(2 * level + 2)[q]; });
                     break;
                 case Op::up_left: {
-                    const Vec right = Vec{} + value(test.right);
+                    const Vec right(value(test.right));
                     up(
                         step, test, [&](int64_t q) { return slot(2 * level + 2)[q]; },
                         [&](int64_t) { return right; });
                     break;
                 }
                 case Op::up_right: {
-                    const Vec left = Vec{} + value(test.left);
+                    const Vec left(value(test.left));
                     up(
                         step, test, [&](int64_t) { return left; },
                         [&](int64_t q) { return slot(2 * level + 2)[q]; });
@@ -125,44 +184,43 @@ private:
     Vec* slot(int64_t i) { return H_ + i * points(); }
     Vec* P(int64_t level) { return P_ + level * points(); }
 
-    // o - c, and the masks that tests of the same feature below ask for.
+    // o - c, and the masks that tests of the same feature below, and interactions, ask for.
     Vec answer(const Test<T>& test, int64_t level) {
-        const Mask left = L::goes_left(z_[test.column], test.t, test.nan_left);
-        const Vec c = Vec{} + test.c;
-        Vec delta = L::choose(left, 1 - c, -c);
-        Mask taken = left, refused = ~left;
+        const Mask<T> left = goes_left(z_[test.column], test.t, test.nan_left);
+        Vec delta = where(left, Vec(1)) - Vec(test.c);
         if (test.prior >= 0) {
-            const Mask path = taken_[test.prior];
-            delta = L::choose(path, delta, Vec{});
-            taken &= path;
-            refused &= path;
+            const Mask<T> path = taken_[test.prior];
+            delta = where(path, delta);
+            taken_[level] = left & path;
+            refused_[level] = ~left & path;
+        } else if (test.is_prior) {
+            taken_[level] = left;
+            refused_[level] = ~left;
         }
-        taken_[level] = taken;
-        refused_[level] = refused;
         return delta;
     }
 
     void down(const Test<T>& test, int64_t level) {
-        const Vec delta = answer(test, level), *from = P(level);
+        const Vec delta = answer(test, level), c(test.c), *from = P(level);
         Vec* to = P(level + 1);
         delta_[level] = delta;
         const T* u = points_of(test);
-        for (int64_t q = 0; q < points(); ++q) to[q] = (test.c + delta * u[q]) * from[q];
+        for (int64_t q = 0; q < points(); ++q) to[q] = (c + delta * Vec(u[q])) * from[q];
     }
 
     void down_right(const Test<T>& test, int64_t level) {
-        const Vec delta = answer(test, level), *from = P(level);
+        const Vec delta = answer(test, level), c(1 - test.c), *from = P(level);
         Vec* to = P(level + 1);
         delta_[level] = delta;
-        taken_[level] = refused_[level];
+        if (test.is_prior) taken_[level] = refused_[level];
         const T* u = points_of(test);
-        for (int64_t q = 0; q < points(); ++q) to[q] = from[q] - (test.c + delta * u[q]) * from[q];
+        for (int64_t q = 0; q < points(); ++q) to[q] = (c - delta * Vec(u[q])) * from[q];
     }
 
-    void turn(int64_t level) {
+    void turn(const Test<T>& test, int64_t level) {
         const Vec* from = P(level);
         Vec* to = P(level + 1);
-        taken_[level] = refused_[level];
+        if (test.is_prior) taken_[level] = refused_[level];
         for (int64_t q = 0; q < points(); ++q) to[q] = from[q] - to[q];
     }
 
@@ -173,123 +231,125 @@ private:
     template <typename Left, typename Right>
     void up(const Step& step, const Test<T>& test, const Left& left, const Right& right) {
         if (rows_.pairs) return up_pairs(step, test, left, right);
-        const Vec delta = delta_[step.level], *from = P(step.level);
+        const Vec delta = delta_[step.level], c(test.c), *from = P(step.level);
         Vec* to = slot(step.to);
         const T* u = points_of(test);
-        Vec sum{};
+        Vec sum(0);
         if (test.prior < 0) {
             for (int64_t q = 0; q < points(); ++q) {
                 const Vec low = right(q), D = left(q) - low;
-                sum += from[q] * D;
-                to[q] = low + (test.c + delta * u[q]) * D;
+                sum = sum + from[q] * D;
+                to[q] = low + (c + delta * Vec(u[q])) * D;
             }
         } else {
             const T* b = u + points();
             for (int64_t q = 0; q < points(); ++q) {
                 const Vec low = right(q), D = left(q) - low;
-                sum += from[q] * b[q] * D;
-                to[q] = low + (test.c + delta * u[q]) * D;
+                sum = sum + (from[q] * Vec(b[q])) * D;
+                to[q] = low + (c + delta * Vec(u[q])) * D;
             }
         }
-        phi_[test.slot] += delta * sum;
+        add(test.slot, delta, sum);
     }
+
+    void add(int32_t slot, const Vec& a, const Vec& b) { phi_[slot] = phi_[slot] + a * b; }
 
     template <typename Left, typename Right>
     void up_pairs(const Step& step, const Test<T>& test, const Left& left, const Right& right) {
         const int64_t level = step.level;
-        const Vec delta = delta_[level], *from = P(level);
+        const Vec delta = delta_[level], c(test.c), *from = P(level);
         Vec* to = slot(step.to);
         const T* u = points_of(test);
         Vec* terms = P(level + 1);  // of no more use below
-        Vec sum{}, loss{};
+        Vec sum(0), loss(0);
         for (int64_t q = 0; q < points(); ++q) {
             const Vec low = right(q), D = left(q) - low;
-            const Vec term = test.prior < 0 ? from[q] * D : from[q] * u[points() + q] * D;
+            const Vec weight = test.prior < 0 ? from[q] : from[q] * Vec(u[points() + q]);
+            const Vec term = weight * D;
             sum += term;
-            loss += term * tree_.loss[q];
-            to[q] = low + (test.c + delta * u[q]) * D;
+            loss = loss + term * Vec(tree_.loss[q]);
+            to[q] = low + (c + delta * Vec(u[q])) * D;
             terms[q] = term;
         }
-        phi_[test.slot] += delta * sum;
-        const Vec half = delta * static_cast<T>(0.5);
+        add(test.slot, delta, sum);
+        const Vec half = delta * Vec(static_cast<T>(0.5));
         const int64_t number = &test - tree_.tests;
         for (int32_t i = tree_.above_start[number]; i < tree_.above_start[number + 1]; ++i) {
             const Above& above = tree_.above[i];
             const T* gain = tree_.gains + above.gain;
-            Vec gained{};
-            for (int64_t q = 0; q < points(); ++q) gained += terms[q] * gain[q];
+            Vec gained(0);
+            for (int64_t q = 0; q < points(); ++q) gained = gained + terms[q] * Vec(gain[q]);
             const int64_t low = above.slot < test.slot ? above.slot : test.slot;
             const int64_t high = above.slot < test.slot ? test.slot : above.slot;
-            pairs_[low * rows_.n_slots + high] +=
-                half * L::choose(taken_[above.level], gained, loss);
+            Vec& pair = pairs_[low * rows_.n_slots + high];
+            pair = pair + half * (loss + where(taken_[above.level], gained - loss));
         }
     }
 
     void two_leaves(const Step& step, const Test<T>& test) {
         const int64_t level = step.level;
-        if (rows_.pairs) {
-            delta_[level] = answer(test, level);
-            const Vec left = Vec{} + value(test.left), right = Vec{} + value(test.right);
-            return up_pairs(
-                step, test, [&](int64_t) { return left; }, [&](int64_t) { return right; });
-        }
         const Vec delta = answer(test, level), *from = P(level);
+        if (rows_.pairs) {
+            delta_[level] = delta;
+            const Vec left(value(test.left)), right(value(test.right));
+            return up_pairs(step, test, [&](int64_t) { return left; },
+                            [&](int64_t) { return right; });
+        }
         const T right = value(test.right), D = value(test.left) - right;
         Vec* to = slot(step.to);
         const T* u = points_of(test);
-        const Vec slope = delta * D;
-        const T start = right + test.c * D;
-        Vec sum{};
+        const Vec slope = delta * Vec(D), start(right + test.c * D);
+        Vec sum(0);
         if (test.prior < 0) {
             for (int64_t q = 0; q < points(); ++q) {
                 sum += from[q];
-                to[q] = start + slope * u[q];
+                to[q] = start + slope * Vec(u[q]);
             }
         } else {
             const T* b = u + points();
             for (int64_t q = 0; q < points(); ++q) {
-                sum += from[q] * b[q];
-                to[q] = start + slope * u[q];
+                sum = sum + from[q] * Vec(b[q]);
+                to[q] = start + slope * Vec(u[q]);
             }
         }
-        phi_[test.slot] += slope * sum;
+        add(test.slot, slope, sum);
     }
 
-    // A side of a bottom test: its value as start + slope * y.
+    // A side of a bottom test: its value as start + slope * y. Of a leaf the slope is 0.
     struct Line {
-        Vec start, slope;
+        T start;
+        Vec slope;
     };
 
     Line line(int32_t child, const Vec& weight) {
-        if (child < 0) return {Vec{} + value(child), Vec{}};
+        if (child < 0) return {value(child), Vec(0)};
         const Test<T>& test = tree_.tests[child];
-        const Mask is_left = L::goes_left(z_[test.column], test.t, test.nan_left);
-        const Vec c = Vec{} + test.c;
         const T right = value(test.right), D = value(test.left) - right;
-        const Vec slope = L::choose(is_left, (1 - c) * D, -c * D);
-        phi_[test.slot] += slope * weight;
-        return {Vec{} + (right + test.c * D), slope};
+        const Mask<T> left = goes_left(z_[test.column], test.t, test.nan_left);
+        const Vec slope = where(left, Vec(D)) - Vec(test.c * D);
+        add(test.slot, slope, weight);
+        return {right + test.c * D, slope};
     }
 
     void bottom(const Step& step, const Test<T>& test) {
-        const Vec* from = P(step.level);
+        const Vec *from = P(step.level), c(test.c);
         Vec* to = slot(step.to);
         const T* y = tree_.y;
-        const Mask is_left = L::goes_left(z_[test.column], test.t, test.nan_left);
-        const Vec c = Vec{} + test.c;
-        const Vec delta = L::choose(is_left, 1 - c, -c);
-        Vec zeroth = from[0], first = from[0] * y[0];
+        const Mask<T> is_left = goes_left(z_[test.column], test.t, test.nan_left);
+        const Vec delta = where(is_left, Vec(1)) - c;
+        Vec zeroth = from[0], first = from[0] * Vec(y[0]);
         for (int64_t q = 1; q < points(); ++q) {
             zeroth += from[q];
-            first += from[q] * y[q];
+            first = first + from[q] * Vec(y[q]);
         }
         const Vec weight = c * zeroth + delta * first;
         const Line left = line(test.left, weight), right = line(test.right, zeroth - weight);
-        const Vec start = left.start - right.start, slope = left.slope - right.slope;
-        phi_[test.slot] += delta * (start * zeroth + slope * first);
-        const Vec h0 = right.start + c * start, h1 = right.slope + c * slope + delta * start,
-                  h2 = delta * slope;
-        for (int64_t q = 0; q < points(); ++q) to[q] = h0 + (h1 + h2 * y[q]) * y[q];
+        const T start = left.start - right.start;
+        const Vec slope = left.slope - right.slope;
+        add(test.slot, delta, Vec(start) * zeroth + slope * first);
+        const Vec h0(right.start + test.c * start),
+            h1 = (right.slope + c * slope) + delta * Vec(start), h2 = delta * slope;
+        for (int64_t q = 0; q < points(); ++q) to[q] = h0 + (h1 + h2 * Vec(y[q])) * Vec(y[q]);
     }
 
     const Tree<T>& tree_;
@@ -297,8 +357,8 @@ private:
     Vec* P_;
     Vec* H_;
     Vec* delta_;
-    Mask* taken_;    // by level: the row takes the path so far, as far as the level's feature goes
-    Mask* refused_;  // the same of the other side
+    Mask<T>* taken_;    // by level: the row takes the path so far, as far as the level's feature goes
+    Mask<T>* refused_;  // the same of the other side
     const Vec* z_ = nullptr;
     Vec* phi_ = nullptr;
     Vec* pairs_ = nullptr;
@@ -322,42 +382,38 @@ void add_tree(const Tree<T>& tree, const Rows<T>& rows, void* scratch) {
 
 template <typename T>
 void add_cells(const Cells<T>& tree, const Rows<T>& rows, void* scratch) {
-    using L = Lanes<T>;
-    using Vec = typename L::Vec;
-    using Mask = typename L::Mask;
-    constexpr int n = L::n;
-    Mask* left = static_cast<Mask*>(scratch);
+    using Vec = Pack<T>;
+    using Int = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+    constexpr int n = kLanes<T>;
+    Mask<T>* left = static_cast<Mask<T>*>(scratch);
     for (int64_t g = 0; g < rows.n_groups; ++g) {
         const Vec* z = reinterpret_cast<const Vec*>(rows.z) + g * rows.n_columns;
-        Vec* phi = reinterpret_cast<Vec*>(rows.phi) + g * rows.n_outputs * rows.n_slots;
+        T* phi = rows.phi + g * rows.n_outputs * rows.n_slots * n;
         for (int64_t j = 0; j < tree.n_tests; ++j) {
             const Asked<T>& test = tree.tests[j];
-            left[j] = L::goes_left(z[test.column], test.t, test.nan_left != 0);
+            left[j] = goes_left(z[test.column], test.t, test.nan_left != 0);
         }
         for (int64_t i = 0; i < tree.n_cells; ++i) {
             const Cell<T>& cell = tree.cells[i];
-            Mask pattern{};
+            Mask<T> pattern{};
+            const int32_t* start = tree.term_start + cell.first_bit;
             for (int32_t b = 0; b < cell.n_bits; ++b) {
-                const int32_t* start = tree.term_start + cell.first_bit + b;
-                const Term* term = tree.terms + start[0];
-                Mask bit = left[term->test] ^ (Mask{} + term->side);
-                for (++term; term < tree.terms + start[1]; ++term)
-                    bit &= left[term->test] ^ (Mask{} + term->side);
-                pattern |= bit & (Mask{} + (1 << b));
+                const Int value = Int{1} << b;
+                const Term *term = tree.terms + start[b], *end = tree.terms + start[b + 1];
+                Mask<T> bit;
+                DM_EACH bit.v[r] = left[term->test].v[r] ^ static_cast<Int>(term->side);
+                for (++term; term < end; ++term)
+                    DM_EACH bit.v[r] &= left[term->test].v[r] ^ static_cast<Int>(term->side);
+                DM_EACH pattern.v[r] |= bit.v[r] & value;
             }
-            if constexpr (n == 1) {
-                const T* table = cell.table + static_cast<int64_t>(pattern) * cell.n_values;
-                for (int32_t v = 0; v < cell.n_values; ++v) phi[cell.places[v]] += table[v];
-            } else {
-                const T* table[n];
-                for (int lane = 0; lane < n; ++lane)
-                    table[lane] =
-                        cell.table + static_cast<int64_t>(lane_of(pattern, lane)) * cell.n_values;
-                for (int32_t v = 0; v < cell.n_values; ++v) {
-                    Vec found;
-                    for (int lane = 0; lane < n; ++lane) set_lane(found, lane, table[lane][v]);
-                    phi[cell.places[v]] += found;
-                }
+            alignas(64) Int numbers[n];
+            std::memcpy(numbers, &pattern, sizeof numbers);
+            const T* table[n];
+            for (int lane = 0; lane < n; ++lane)
+                table[lane] = cell.table + static_cast<int64_t>(numbers[lane]) * cell.n_values;
+            for (int32_t v = 0; v < cell.n_values; ++v) {
+                T* to = phi + cell.places[v] * n;
+                for (int lane = 0; lane < n; ++lane) to[lane] += table[lane][v];
             }
         }
     }
@@ -400,8 +456,8 @@ void leaf_table(const LeafGame& game, double* scratch, double* out) {
 }  // namespace
 
 const Kernels kernels = {DM_NAME(DM_TARGET),
-                         {Lanes<double>::n, &add_tree<double>, &add_cells<double>},
-                         {Lanes<float>::n, &add_tree<float>, &add_cells<float>},
+                         {kLanes<double>, &add_tree<double>, &add_cells<double>},
+                         {kLanes<float>, &add_tree<float>, &add_cells<float>},
                          &leaf_table};
 
 }  // namespace DM_TARGET

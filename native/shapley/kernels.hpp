@@ -21,7 +21,7 @@
 
 namespace dm::shapley {
 
-constexpr int64_t kVectorBytes = 64;  // the widest vector of any target
+constexpr int64_t kVectorBytes = 128;  // two vectors, the widest of any target
 
 // What a step does. Names say which children are leaves.
 enum class Op : int32_t {
@@ -52,6 +52,7 @@ struct Test {
     int32_t table;        // u, and after it b, where there is a prior
     int32_t left, right;  // a test, or ~leaf, in the tree's own numbering
     int8_t nan_left;
+    int8_t is_prior;  // whether a test below, or an interaction, asks which way a row went here
 };
 
 // What stands above a test, for interactions: a feature, by its last test above.

@@ -18,6 +18,7 @@ public:
 
     int64_t level() const { return static_cast<int64_t>(stack_.size()) - 1; }
     int64_t test() const { return stack_.back().test; }
+    int64_t test_at(int64_t level) const { return stack_[static_cast<size_t>(level)].test; }
     int64_t slot() const { return forest_.slot[test()]; }
     // The level of the last test of this feature above, or -1, and the share of the cover that the
     // feature's tests above leave.
@@ -177,6 +178,7 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
         test.left = static_cast<int32_t>(path.local(forest.children[2 * at]));
         test.right = static_cast<int32_t>(path.local(forest.children[2 * at + 1]));
         test.nan_left = forest.missing[at] < 0;
+        test.is_prior = pairs;
         return &test;
     };
     path.walk(
@@ -185,6 +187,7 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             Test<T>* test = fill(path.test(), path.prior());
             to.resize(static_cast<size_t>(level) + 2);
             if (path.prior() >= 0) {
+                tests_[part.tests + static_cast<size_t>(path.test_at(path.prior()) - root)].is_prior = 1;
                 test->table = static_cast<int32_t>(tables_.size() - part.tables);
                 const double z = path.share_above();
                 for (double y : rule.y) tables_.push_back(static_cast<T>(y / (z * (1 - y) + y)));

@@ -29,6 +29,7 @@ from .errors import (
 )
 from .libraries import convert, load
 from .machine import (
+    Assembly,
     CategorySets,
     Columns,
     DecisionMachine,
@@ -50,6 +51,7 @@ __version__ = "0.1.0"
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "Assembly",
     "CategorySets",
     "Columns",
     "DecisionMachine",

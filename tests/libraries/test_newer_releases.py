@@ -26,7 +26,8 @@ def read_with_a_warning(model, release):
 
 def test_every_library_whose_models_are_read_names_the_releases_that_are_tested():
     for library in libraries():
-        assert (library.releases is not None) == (library.package is not None)
+        is_others = library.package not in (None, "decision_machines")
+        assert (library.releases is not None) == is_others
 
 
 def test_the_releases_that_run_here_are_not_newer_than_those_tested():

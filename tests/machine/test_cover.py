@@ -122,6 +122,7 @@ def test_covers_of_other_trees_are_refused():
 
 def test_zeros_are_no_covers():
     pytest.importorskip("lightgbm")
-    machine = covered()
-    written = replace(machine, t=machine.t + 0.375).to_lightgbm()
-    assert dm.convert(written).cover is None
+    rng = np.random.default_rng(0)
+    machine = make_machine([5, 8], rng, n_features=4, rules=False, plain_output=True)
+    machine = replace(machine, output=replace(machine.output, divisor=1.0))
+    assert dm.convert(replace(machine, t=machine.t + 0.375).to_lightgbm()).cover is None

@@ -8,7 +8,7 @@ PYTHON=${PYTHON:-python3}
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 for target in aarch64-macos x86_64-macos x86_64-windows-gnu aarch64-linux-gnu.2.17; do
-    compiler="$PYTHON -m ziglang c++ -target $target"
+    compiler="$root/tools/zig-c++ $PYTHON $target"
     n=0
     for source in $(find "$root/native" -name '*.cpp' | sort); do
         if grep -q -E 'nanobind|python_' "$source"; then continue; fi

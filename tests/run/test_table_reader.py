@@ -159,7 +159,7 @@ def test_labels_by_their_hash_are_read_alike(kind, rng):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_label_is_refused_where_labels_go_by_their_hash(kind, rng):
     machine = machine_of(label_hash="catboost")
-    with pytest.raises(dm.InputError, match="no category for CatBoost"):
+    with pytest.raises(dm.InputError, match="not a category for CatBoost"):
         machine.margin(KINDS[kind](values(rng)))
 
 

@@ -1154,3 +1154,26 @@ def test_oblique_spans_hold_where_tests_cut_the_axes(tmp_path):
     spans = feature_spans(machine, None)
     assert np.all(spans[:, 0] < [4, 2])
     assert np.all(spans[:, 1] > [4, 2])
+
+
+def test_the_page_attributes_the_margin_as_python_does(show):
+    rng = np.random.default_rng(3)
+    machine = make_machine(
+        [9, 14, 6], rng, n_features=5, rules=False, plain_output=True, values="real"
+    )
+    rows = rng.normal(size=(50, 5))
+    machine = machine.with_cover(rows)
+    browser = show(machine, rows)
+    block = element(browser, "#attribution")
+    values = {
+        item.find_element("css selector", ".share-name").text: float(
+            item.get_attribute("data-added")
+        )
+        for item in block.find_elements("css selector", "li")
+    }
+    phi = machine.shap_values(rows[:1])[0]
+    assert values == pytest.approx({f"x[{f}]": v for f, v in enumerate(phi) if v}, abs=1e-13)
+    assert float(block.get_attribute("data-base")) == pytest.approx(machine.shap_base())
+    assert float(block.get_attribute("data-total")) == pytest.approx(
+        machine.margin(rows[:1])[0, 0], abs=1e-13
+    )

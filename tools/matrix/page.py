@@ -22,7 +22,7 @@ What was tested, written by `make matrix` from its own output (`tools/matrix/res
 is an environment of its own: a Python, the wheel, and releases of the libraries. *Oldest*
 environments hold the lower bounds that `pyproject.toml` declares; *newest* ones what pip found on
 the day of the run, and there a library's deprecation warning fails the test. Most tests compare
-with the library itself, bit for bit. A Python or a release that has no column is not declared.
+with the library itself, bit for bit. A cell says what was run; "not run" is said where it was not.
 
 On Python 3.11 `make test` runs the whole suite besides, with torch; the environments here have no
 torch.
@@ -30,7 +30,13 @@ torch.
 
 
 def write_page() -> None:
-    """The page, from the results that are stored."""
+    """Write the page from the results that are stored."""
+    PAGE.write_text(page())
+    print(f"{PAGE.relative_to(ROOT)} is written")
+
+
+def page() -> str:
+    """The text of the page, from the results that are stored."""
     results = {
         one.name: json.loads(path.read_text())
         for one in environments()
@@ -38,8 +44,7 @@ def write_page() -> None:
     }
     sections = [HEAD, tests(results), releases(results), skipped(results), failed(results)]
     sections.append((Path(__file__).parent / "platforms.md").read_text())
-    PAGE.write_text("\n".join(sections).rstrip() + "\n")
-    print(f"{PAGE.relative_to(ROOT)} is written")
+    return "\n".join(sections).rstrip() + "\n"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -56,7 +61,7 @@ def tests(results: dict[str, Any]) -> str:
     dates = ["date", *(result["date"] for result in results.values())]
     absent = [one.name for one in environments() if one.name not in results]
     note = f"\nDefined, and not run yet: {', '.join(absent)}.\n" if absent else ""
-    return "\n## Tests\n\n" + table(["room", *results], [*rows, dates]) + note
+    return "## Tests\n\n" + table(["room", *results], [*rows, dates]) + note
 
 
 def _counts(room: dict[str, Any] | None) -> str:
@@ -76,7 +81,7 @@ def releases(results: dict[str, Any]) -> str:
         held = (result["packages"] for result in results.values())
         cells = [one.get(name) or one.get(CPU_ALONE.get(name, ""), "absent") for one in held]
         rows.append([name, lowest, *cells])
-    return "\n## Releases\n\n" + table(["library", "declared from", *results], rows)
+    return "## Releases\n\n" + table(["library", "declared from", *results], rows)
 
 
 def skipped(results: dict[str, Any]) -> str:
@@ -87,7 +92,7 @@ def skipped(results: dict[str, Any]) -> str:
             of_set[name].update(room["skipped"])
     reasons = sorted(set().union(*of_set.values()))
     if not reasons:
-        return "\n## Skipped\n\nNothing.\n"
+        return "## Skipped\n\nNothing.\n"
     rows = [
         [
             reason.replace("|", "\\|").replace("\n", " "),
@@ -95,7 +100,7 @@ def skipped(results: dict[str, Any]) -> str:
         ]
         for reason in reasons
     ]
-    return "\n## Skipped\n\n" + table(["reason", *results], rows)
+    return "## Skipped\n\n" + table(["reason", *results], rows)
 
 
 def failed(results: dict[str, Any]) -> str:
@@ -106,7 +111,7 @@ def failed(results: dict[str, Any]) -> str:
         for room, one in result["rooms"].items()
         for line in one["failed"]
     ]
-    return "\n## Failed\n\n" + ("\n".join(lines) or "None of the tests that ran.") + "\n"
+    return "## Failed\n\n" + ("\n".join(lines) or "None of the tests that ran.") + "\n"
 
 
 if __name__ == "__main__":

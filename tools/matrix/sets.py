@@ -56,6 +56,17 @@ def declared() -> dict[str, str]:
     return dict(map(_parts, listed))
 
 
+def left_to_others(room: str) -> list[str]:
+    """Tests in the room's folders that are another room's."""
+    rooms: dict[str, list[str]] = SETS["rooms"]
+    return [
+        path
+        for other, paths in rooms.items()
+        for path in paths
+        if other != room and any(Path(own) in Path(path).parents for own in rooms[room])
+    ]
+
+
 def _parts(requirement: str) -> tuple[str, str]:
     found = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[\w+\])?>=([0-9.]+)", requirement)
     if found is None:

@@ -49,10 +49,15 @@ def compilers(python: Path, machine: str) -> dict[str, Path]:
     folder = ROOT / "build" / "zig" / machine
     folder.mkdir(parents=True, exist_ok=True)
     programs = {}
-    for name in ("c++", "ar", "ranlib"):
-        target = f" -target {machine}-linux-gnu.{GLIBC}" if name == "c++" else ""
+    target = f"{machine}-linux-gnu.{GLIBC}"
+    commands = {
+        "c++": f'"{ROOT}/tools/zig-c++" "{python}" {target}',
+        "ar": f'"{python}" -m ziglang ar',
+        "ranlib": f'"{python}" -m ziglang ranlib',
+    }
+    for name, command in commands.items():
         programs[name] = folder / name
-        text = f'#!/bin/sh\nexec "{python}" -m ziglang {name}{target} "$@"\n'
+        text = f'#!/bin/sh\nexec {command} "$@"\n'
         # Written only where it changed: ccache looks at the compiler's time.
         if not programs[name].exists() or programs[name].read_text() != text:
             programs[name].write_text(text)
@@ -83,22 +88,11 @@ def build(release: str, machine: str, out: Path) -> Path:
         settings["_PYTHON_HOST_PLATFORM"] = f"linux-{machine}"  # the wheel's tag
         settings["SETUPTOOLS_EXT_SUFFIX"] = f".{soabi}.so"  # the module's name
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [
-                python,
-                "-m",
-                "build",
-                "--wheel",
-                "--no-isolation",
-                "--outdir",
-                folder,
-                str(ROOT),
-                f"-Cbuild-dir={ROOT}/build/wheel-{release}-{machine}",
-            ],
-            check=True,
-            env=settings,
-            stdout=subprocess.DEVNULL,
-        )
+        command = [python, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+        command.append(f"-Cbuild-dir={ROOT}/build/wheel-{release}-{machine}")
+        told = subprocess.run(command, env=settings, capture_output=True, text=True)
+        if told.returncode:
+            raise SystemExit(f"building the wheel of Python {release}:\n{told.stdout[-4000:]}")
         (raw,) = Path(folder).glob("*.whl")
         tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
         repaired = Path(folder) / "repaired"

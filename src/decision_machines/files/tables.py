@@ -104,7 +104,7 @@ def _read_csv(
     from pyarrow import csv
 
     def read(threads: bool) -> Any:
-        with open(path, "rb") as file:
+        with csv_text.open_bytes(path) as file:
             stream = csv_text.open_text(path, file)
             return csv.read_csv(stream, **csv_text.options(path, types, names, threads))
 

@@ -11,7 +11,7 @@ from ..machine.coded import coded
 from .registry import library_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
     from ..machine import DecisionMachine, Output
 
@@ -63,6 +63,23 @@ class Oracle:
         """For each feature known by labels, the codes that the model can be asked about."""
         none = [float("nan")] if self.takes_no_label and self.takes_nan else []
         return {f: [-1.0, *map(float, known), *none] for f, known in self.labels.items()}
+
+    @property
+    def resting(self) -> dict[int, float]:
+        """Numbers of features that the model refuses 0 for: one that it takes."""
+        return {}
+
+    def askable(self, X: Float[np.ndarray, "m n"]) -> Bool[np.ndarray, "m"]:
+        """Rows that the model does not refuse."""
+        return np.ones(len(X), bool)
+
+    def as_given(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
+        """Rows whose numbers can be given to the model, next to those asked for."""
+        return X
+
+    def more_rows(self) -> Float[np.ndarray, "m n"]:
+        """Rows to compare the whole model on, besides those at the tests."""
+        return np.empty((0, self.machine.n_features))
 
     @property
     def n_trees(self) -> int | None:
@@ -121,3 +138,8 @@ def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list[Any
 def oracle_of(model: Any, machine: DecisionMachine) -> Oracle:
     """The oracle that asks this model."""
     return library_of(model, "asking a model for its own answers").oracle(model, machine)
+
+
+def members_of(model: Any) -> list[Any]:
+    """The models that the members of an assembly were read from, in order."""
+    return library_of(model, "asking a model for its members").members(model)

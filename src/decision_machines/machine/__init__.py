@@ -4,6 +4,8 @@ Everything here is exact and knows no other library. A machine is built by reade
 relaxed, explained, shown and written by other rooms; this room imports none of them.
 """
 
+from .accepted import Accepted
+from .assembly import Assembly
 from .category_sets import CategorySets
 from .columns import Columns, Rule
 from .compose import direct_sum
@@ -19,6 +21,8 @@ from .trees import ALL_OUTPUTS, Trees
 
 __all__ = [
     "ALL_OUTPUTS",
+    "Accepted",
+    "Assembly",
     "CategorySets",
     "Columns",
     "Cover",

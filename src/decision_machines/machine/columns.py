@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvariantError
+from .accepted import Accepted
 from .arrays import Part, frozen, namespace
 from .category_sets import CategorySets
 from .look_ups import LOOK_UP, LookUps
@@ -86,6 +88,12 @@ class Columns(Part):
     encodes_arrays
         Whether the entries of an array, too, are labels to be looked up in `categories`, as a
         table's always are; else an array already holds the positions.
+    edges
+        For a feature whose numbers are read as ranges: feature → ascending bounds. x is the
+        number of bounds below the value given: 0 up to the first bound, 1 above it up to the
+        second … Read-only.
+    accepted
+        What the source takes, where it refuses some inputs and the machine must too.
     """
 
     n_features: int
@@ -102,6 +110,8 @@ class Columns(Part):
     encodes_arrays: bool = False
     label_hash: str = ""
     refuses_new_labels: bool = False
+    edges: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    accepted: Accepted | None = None
     look_ups: LookUps | None = None
 
     def __post_init__(self) -> None:
@@ -123,6 +133,8 @@ class Columns(Part):
             set_(self, "names", tuple(str(name) for name in self.names))
         labels = {int(feature): tuple(found) for feature, found in self.categories.items()}
         set_(self, "categories", MappingProxyType(labels))
+        edges = {int(f): tuple(map(float, bounds)) for f, bounds in self.edges.items()}
+        set_(self, "edges", MappingProxyType(edges))
         if self.table_categories is not None:
             set_(self, "table_categories", tuple(map(tuple, self.table_categories)))
         self._check()
@@ -130,7 +142,8 @@ class Columns(Part):
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only view can be neither pickled nor copied.
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return type(self), (*(given | {"categories": dict(self.categories)}).values(),)
+        given |= {"categories": dict(self.categories), "edges": dict(self.edges)}
+        return type(self), (*given.values(),)
 
     def _check(self) -> None:
         if self.n_features < 0 or self.dtype not in (np.float32, np.float64):
@@ -165,6 +178,20 @@ class Columns(Part):
                 "one set per member column",
                 f"{n_member} member columns and {0 if self.sets is None else len(self.sets)} sets",
                 "give one category set for each column whose rule is MEMBER",
+            )
+        for feature, bounds in self.edges.items():
+            ascends = all(a < b for a, b in itertools.pairwise(bounds))
+            if not 0 <= feature < self.n_features or feature in self.categories or not ascends:
+                raise InvariantError(
+                    "edges of ranges ascend",
+                    f"edges of feature {feature} that do not ascend, or that has labels too",
+                    "give ascending bounds of features that have no labels",
+                )
+        if self.accepted is not None and len(self.accepted) != self.n_features:
+            raise InvariantError(
+                "what is accepted fits the features",
+                f"bounds of {len(self.accepted)} of {self.n_features} features",
+                "give each feature its bounds",
             )
         self._check_look_ups()
         if self.names is not None and len(self.names) != self.n_features:
@@ -231,8 +258,8 @@ class Columns(Part):
             found.append(key)
         return found
 
-    def with_keys(self, keys: Iterable[ColumnKey]) -> Columns:
-        """The columns of these keys, of the same features."""
+    def with_keys(self, keys: Iterable[ColumnKey], n_features: int | None = None) -> Columns:
+        """The columns of these keys, of the same features or of the first `n_features`."""
         keys = list(keys)
         members = [key[2:] for key in keys if key[1] == Rule.MEMBER]
         sets = None
@@ -246,7 +273,7 @@ class Columns(Part):
                 outside=np.array([outside for _, _, outside in members], np.int8),
             )
         return replace(
-            self,
+            self if n_features is None else self._of_first(n_features),
             feature=np.array([key[0] for key in keys], np.int32),
             rule=np.array([key[1] for key in keys], np.uint8),
             sets=sets,
@@ -255,9 +282,25 @@ class Columns(Part):
             else self.look_ups.of_columns(key[2:] for key in keys if key[1] == Rule.LOOK_UP),
         )
 
+    def _of_first(self, n_features: int) -> Columns:
+        """No column of the first features, read as they are."""
+        none = np.empty(0, np.int32)
+        return replace(
+            self,
+            n_features=n_features,
+            feature=none,
+            rule=none.astype(np.uint8),
+            names=None if self.names is None else self.names[:n_features],
+            sets=None,
+            categories={f: found for f, found in self.categories.items() if f < n_features},
+            edges={},
+            accepted=None,
+        )
+
     def coded(self) -> Columns:
         """The columns for rows in which labels are codes already, as `features` gives them."""
-        if not (self.categories or self.table_categories is not None or self.encodes_arrays):
+        is_coded = not (self.categories or self.edges or self.encodes_arrays)
+        if is_coded and self.table_categories is None and self.accepted is None:
             return self
         return replace(
             self,
@@ -266,6 +309,8 @@ class Columns(Part):
             encodes_arrays=False,
             label_hash="",
             refuses_new_labels=False,
+            edges={},
+            accepted=None,
         )
 
     @functools.cached_property

@@ -21,6 +21,10 @@ Versions
 2. The steps of the link `onnx` stand by name. In version 1 they stood by position among
    `STEPS_OF_VERSION_1`: a number for the step, how many constants follow, and the constants.
 3. The covers of tests and leaves, where the source stored them; the tables of look-up columns.
+   ``columns`` may have ``edges``, features whose numbers are read as ranges, and ``accepted``, what
+   the source takes; both may be left out. ``machine`` may be an assembly: it has ``assembly`` (its
+   rule, words, classes and the ``machine`` of every member) in the place of ``columns`` and
+   ``output``; arrays of member i are named after ``members.i.``, its numbers after ``numbers.``.
 
 How to change it
 ----------------
@@ -135,6 +139,10 @@ TOGETHER = ("columns.sets.", "columns.look_ups.", "selection.", "linear.", "cove
 
 CLASSES = "output.classes."
 """Before the number of a group of outputs: the labels of its classes, where they are numbers."""
+MEMBERS = "members."
+"""Before the number of a member of an assembly, and the name of one of its arrays."""
+NUMBERS = "numbers."
+"""Before the name of an array of an assembly itself."""
 TEXT_LIMIT = 1 << 24
 """Characters in one array of labels of a fixed width: a file may claim any width."""
 

@@ -12,6 +12,7 @@ from .boundary import BoundaryDisplay
 from .curves import LearningCurveDisplay
 from .explore import explore
 from .html import repr_html
+from .shapley import ShapleyDisplay
 from .templates import TemplatesDisplay
 from .tree import TreeDisplay
 
@@ -22,12 +23,14 @@ __all__ = [
     "AttentionDisplay",
     "BoundaryDisplay",
     "LearningCurveDisplay",
+    "ShapleyDisplay",
     "TemplatesDisplay",
     "TreeDisplay",
     "explore",
     "plot_attention",
     "plot_boundary",
     "plot_learning_curve",
+    "plot_shap",
     "plot_templates",
     "plot_tree",
     "repr_html",
@@ -56,6 +59,11 @@ def plot_boundary(
 ) -> BoundaryDisplay:
     """The answers over two features; see `BoundaryDisplay`."""
     return BoundaryDisplay(machine, X, **options).plot(ax)
+
+
+def plot_shap(machine: DecisionMachine, X: Any, ax: Any = None, **options: Any) -> ShapleyDisplay:
+    """What each feature adds; see `ShapleyDisplay`."""
+    return ShapleyDisplay(machine, X, **options).plot(ax)
 
 
 def plot_learning_curve(history: Any, ax: Any = None, **options: Any) -> LearningCurveDisplay:

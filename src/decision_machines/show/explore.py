@@ -39,7 +39,17 @@ MODULES = (
         "grid_view",
         "matrix_view",
     ),
-    *("values_view", "inputs", "forest", "answer", "scene", "change", "rows", "temperature"),
+    *(
+        "values_view",
+        "inputs",
+        "forest",
+        "attribution",
+        "answer",
+        "scene",
+        "change",
+        "rows",
+        "temperature",
+    ),
     *("theme", "check", "app"),
 )
 """The page's modules, each after those that it imports."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..explain.change.goal_functions import bound_of
+from ..explain.shapley.shares import has_path_values, shares
 from ..machine import Rule
 from ..machine.coded import coded
 from ..machine.label_words import labels_of, plain_label
@@ -141,6 +142,7 @@ def _machine(machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]) -> di
         "feeds": packed(trees.feeds),
         "leaf_ids": None if trees.leaf_ids is None else packed(trees.leaf_ids),
         "V": packed(machine.V),
+        "share": packed(shares(machine)) if has_path_values(machine) else None,
         "linear": None
         if linear is None
         else {

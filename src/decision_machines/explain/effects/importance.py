@@ -12,6 +12,7 @@ from ...machine.coded import coded
 from ...machine.digits import rounded
 from ...progress import Progress, Verbosity
 from ..given import features_of
+from ..shapley.shares import has_path_values
 from .delta import can_delta, trees_that_test
 
 if TYPE_CHECKING:
@@ -37,12 +38,17 @@ class Importance:
     """Of the machine on the rows as they are."""
     drops: Float[np.ndarray, "n repeats"] | None
     """How much of the score is lost when the feature's values are shuffled."""
+    attribution: Float[np.ndarray, "n"] | None = None
+    """Mean of |φ| over the rows, by paths, added over outputs; None without covers."""
 
     @property
     def mean(self) -> Float[np.ndarray, "n"]:
-        """Mean loss of score by shuffling; shares of all tests, where no rows were given."""
+        """Mean loss of score by shuffling; mean of |φ| where rows came without answers; shares of
+        all tests where no rows came."""
         if self.drops is not None:
             return np.asarray(self.drops.mean(axis=1))
+        if self.attribution is not None:
+            return self.attribution
         return self.splits / max(int(self.splits.sum()), 1)
 
     @property
@@ -59,7 +65,8 @@ class Importance:
                 if self.drops is None
                 else f"{rounded(self.mean[f]):>10} ± {rounded(self.std[f])}"
             )
-            lines.append(f"{self.names[f]:{width}} {cost:20} {self.splits[f]} tests")
+            share = "" if self.attribution is None else f"|φ| {rounded(self.attribution[f])}"
+            lines.append(f"{self.names[f]:{width}} {cost:20} {share:14} {self.splits[f]} tests")
         if len(self.names) > len(order):
             lines.append(f"… and {len(self.names) - len(order)} more")
         return "\n".join(line.rstrip() for line in lines)
@@ -82,10 +89,17 @@ def importance(
     splits, trees = _counts(machine)
     if X is None and y is None:
         return Importance(names, splits, trees, None, None)
-    if X is None or y is None:
-        raise InputError(
-            DOING, f"{'y' if X is None else 'X'} alone", "give rows and their answers, or neither"
-        )
+    if X is None:
+        raise InputError(DOING, "y alone", "give rows and their answers, rows alone, or neither")
+    attribution = _attribution(machine, X, n_threads)
+    if y is None:
+        if attribution is None:
+            raise InputError(
+                DOING,
+                "X alone, of a machine whose Shapley values by paths cannot be had",
+                "give rows and their answers; or covers, machine.with_cover(rows)",
+            )
+        return Importance(names, splits, trees, None, None, attribution)
     if not isinstance(n_repeats, (int, np.integer)) or n_repeats < 1:
         raise InputError(DOING, f"n_repeats={n_repeats!r}", "give a whole number from 1 on")
     x, answers = features_of(machine, X), np.atleast_1d(np.asarray(y))
@@ -106,7 +120,19 @@ def importance(
                     found = machine.decide(rescore(x[order, feature]))
                     drops[feature, i] = baseline - float(score(answers, found))
             shown.update(feature + 1)
-    return Importance(names, splits, trees, baseline, drops)
+    return Importance(names, splits, trees, baseline, drops, attribution)
+
+
+def _attribution(
+    machine: DecisionMachine, X: Any, n_threads: int | None
+) -> Float[np.ndarray, "n"] | None:
+    """Mean of |φ| over rows, added over outputs; None where there are no values by paths."""
+    if not has_path_values(machine):
+        return None
+    values = np.abs(machine.shap_values(X, n_threads=n_threads))
+    if not len(values):
+        return None
+    return np.asarray(values.reshape(len(values), machine.n_features, -1).sum(axis=2).mean(axis=0))
 
 
 def _counts(machine: DecisionMachine) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine import Rule, layout
+from ...machine.digest import digest
 from ...machine.schema import steps_by_number
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ def header(machine: DecisionMachine) -> dict[str, Any]:
     }
     reads |= {"dtype": columns.dtype.name, "integers_as": columns.integers_as.name}
     reads["categories"] = {str(f): labels for f, labels in sorted(columns.categories.items())}
+    # Named only where they are there: older machines keep their fingerprints.
+    if columns.edges:
+        reads["edges"] = {str(f): list(bounds) for f, bounds in sorted(columns.edges.items())}
+    if columns.accepted is not None:
+        reads["accepted"] = digest(columns.accepted)
     if columns.sets is not None:
         reads["sets"] = [columns.sets.negative_fractions, columns.sets.whole]
     if columns.look_ups is not None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...libraries.oracles import oracle_of, rows_that_differ
+from ...libraries.oracles import members_of, oracle_of, rows_that_differ
+from ...machine import Assembly
 from ...machine.words import words_of_row
 from ...progress import Progress, Verbosity
 from .combinations import Combinations
@@ -156,6 +157,8 @@ def certify(
     True
     """
     begin = time.perf_counter()
+    if isinstance(machine, Assembly):
+        return certify_assembly(machine, model, X, progress=progress, verbose=verbose)
     oracle = oracle_of(model, machine)
     if oracle.n_trees is not None and oracle.n_trees != machine.n_trees:
         raise InputError(
@@ -179,8 +182,11 @@ def certify(
                 takes_infinity=oracle.takes_infinity,
                 takes_nan=oracle.takes_nan,
                 codes=oracle.codes,
+                resting=oracle.resting,
                 combinations=combinations,
             )
+            keep = oracle.askable(found.X)
+            found.X, found.test = oracle.as_given(found.X[keep]), found.test[keep]
             wrong = _compare_tree(oracle, tree, found.X)
             n_reached = int(np.count_nonzero(found.reached & ~found.unknown))
             probes += len(found.X)
@@ -213,7 +219,9 @@ def certify(
             shown.update(tree + 1)
     if given is not None:
         whole.append(given)
-    rows = np.concatenate(whole) if whole else np.zeros((1, machine.n_features))
+    whole.append(oracle.more_rows())
+    rows = np.concatenate(whole)
+    rows = rows if len(rows) else np.zeros((1, machine.n_features))
     if first is None:
         first = _compare_whole(oracle, machine.columns, rows)
     return Certificate(
@@ -229,6 +237,59 @@ def certify(
         first,
         time.perf_counter() - begin,
     )
+
+
+def certify_assembly(
+    assembly: Assembly,
+    model: Any,
+    X: Any = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    verbose: Verbosity = False,
+) -> Certificate:
+    """Prove every member of an assembly, then compare the whole on rows that probe the members."""
+    begin = time.perf_counter()
+    parts, rows = [], [] if X is None else [X]
+    for member, original in zip(assembly.members, members_of(model), strict=False):
+        parts.append(certify(member, original, X, progress=progress, verbose=verbose))  # type: ignore[arg-type]
+        rows += _rows_of(member, original)
+    first = next((p.first_disagreement for p in parts if p.first_disagreement is not None), None)
+    for given in rows if first is None else []:
+        ours, theirs = np.asarray(assembly.predict(given)), np.asarray(model.predict(given))
+        wrong = np.flatnonzero((ours != theirs).reshape(len(ours), -1).any(axis=1))
+        if len(wrong):
+            i = wrong[0]
+            what = "prediction"
+            x = np.asarray(given[i : i + 1]) if not hasattr(given, "iloc") else given.iloc[[i]]
+            first = Disagreement(None, None, np.asarray(x)[0], what, ours[i], theirs[i], str(x))
+            break
+    return Certificate(
+        assembly.source,
+        *(sum(getattr(p, name) for p in parts) for name in COUNTED),
+        compared="members one by one, then the whole model's predictions",
+        first_disagreement=first,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+COUNTED = ("trees", "tests", "proven", "one_sided", "unreachable", "unknown", "probes")
+
+
+def _rows_of(member: Any, original: Any) -> list[Any]:
+    """Rows as the source takes them, that probe the first trees of a member."""
+    if isinstance(member, Assembly) or not member.n_trees:
+        return []
+    oracle = oracle_of(original, member)
+    found = probe_tree(
+        member, 0, takes_infinity=oracle.takes_infinity, takes_nan=oracle.takes_nan,
+        codes=oracle.codes, resting=oracle.resting,
+    )  # fmt: skip
+    X = oracle.as_given(found.X[oracle.askable(found.X)])
+    table = getattr(oracle, "table", None)
+    if table is not None:
+        return [table(X)]
+    finite = X[np.isfinite(X).all(axis=1) & (np.abs(X) < 1e30).all(axis=1)]
+    return [finite] if not oracle.labels and len(finite) else []
 
 
 def _name(machine: DecisionMachine, test: int) -> int | None:

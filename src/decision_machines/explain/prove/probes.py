@@ -27,6 +27,8 @@ EDGES = (0.0, -0.0, 1e-36, -1e-36, ZERO, -ZERO, 2 * ZERO, -2 * ZERO)
 NO_CATEGORY = (-1.0, -0.5, 2.0**24, 2.0**31, 1e30)
 ODD_CATEGORY = (0.7,)
 """Fractions added to a member: libraries truncate."""
+FEW_CODES = 64
+"""A feature of no more codes is probed with all of them at every test."""
 Path = list[tuple[int, int]]
 """(test, side) of the tests above that read one feature."""
 
@@ -53,6 +55,7 @@ def probe_tree(
     takes_infinity: bool = True,
     takes_nan: bool = True,
     codes: dict[int, list[float]] | None = None,
+    resting: dict[int, float] | None = None,
     combinations: Combinations | None = None,
 ) -> Probes:
     """Rows that reach every reachable test of one tree, on both sides of its boundary.
@@ -64,6 +67,8 @@ def probe_tree(
     codes
         For features that the machine knows by labels: the codes (positions of labels, -1 for one
         of no training row, NaN for none) that the model can be asked about.
+    resting
+        Numbers of features that the model refuses 0 for: one that it takes.
     combinations
         What `Combinations(machine, codes)` gives, kept from one tree to the next.
     """
@@ -75,7 +80,7 @@ def probe_tree(
         )
     codes = codes or {}
     combinations = combinations or Combinations(machine, codes)
-    walker = _Walker(machine, tree, takes_infinity, takes_nan, codes, combinations)
+    walker = _Walker(machine, tree, takes_infinity, takes_nan, codes, combinations, resting or {})
     walker.walk()
     n = machine.n_features
     X = np.array(walker.rows).reshape(-1, n)
@@ -92,6 +97,7 @@ class _Walker:
     takes_nan: bool
     codes: dict[int, list[float]]
     combinations: Combinations
+    resting: dict[int, float] = field(default_factory=dict)
     rows: list[list[float]] = field(default_factory=list)
     tests: list[int] = field(default_factory=list)
 
@@ -126,7 +132,8 @@ class _Walker:
     def walk(self) -> None:
         """Down the tree with a row that reaches the present test and the answers given above it."""
         start = [
-            -1.0 if feature in self.codes else 0.0 for feature in range(self.machine.n_features)
+            self.codes[feature][0] if self.codes.get(feature) else self.resting.get(feature, 0.0)
+            for feature in range(self.machine.n_features)
         ]
         if not self.children:
             self.rows.append(start)
@@ -233,6 +240,8 @@ class _Walker:
         if self.feature[j] in self.codes:
             codes = self.codes[self.feature[j]]
             values = [x for x in values if x in codes] + [x for x in codes if not x >= 0]
+            if len(codes) <= FEW_CODES:
+                values += [x for x in codes if x >= 0 and x not in values]
         if not self.takes_nan:
             values = [x for x in values if x == x]
         return values if self.takes_infinity else [x for x in values if not np.isinf(x)]

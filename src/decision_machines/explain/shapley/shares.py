@@ -40,6 +40,16 @@ def check_machine(machine: DecisionMachine) -> None:
         )
 
 
+def has_path_values(machine: DecisionMachine) -> bool:
+    """Whether there are Shapley values by paths: covers, and trees that are summed."""
+    return (
+        machine.cover is not None
+        and not machine.is_oblique
+        and machine.linear is None
+        and machine.output.aggregate == "sum"
+    )
+
+
 def shares(machine: DecisionMachine) -> Float[np.ndarray, "J"]:
     """The share of each test's cover that goes left.
 

@@ -8,7 +8,7 @@ from ..library import MARKED, Format, Library
 from .releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ...machine import DecisionMachine
     from ..oracles import Oracle
@@ -32,10 +32,20 @@ class ScikitLearn(Library):
 
         return read_sklearn(model)
 
+    def read_with(self, model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
+        from .read import read_sklearn
+
+        return read_sklearn(model, X, monotone)
+
     def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
         from .ask import oracle
 
         return oracle(model, machine)
+
+    def members(self, model: Any) -> list[Any]:
+        from .pipelines.ask import members_of
+
+        return members_of(model)
 
     def predictor(self, model: Any) -> Callable[[Any, int], Any]:
         from .ask import predictor

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 def oracle(model: Any, machine: DecisionMachine) -> Oracle:
     """The oracle for a scikit-learn model, by its class."""
+    if machine.columns.accepted is not None:
+        from .pipelines.ask import PipelineOracle
+
+        return PipelineOracle(model, machine)
     for cls in type(model).__mro__:
         if cls.__name__ in KINDS and cls.__module__.startswith("sklearn."):
             return KINDS[cls.__name__](model, machine)
@@ -27,6 +31,8 @@ def oracle(model: Any, machine: DecisionMachine) -> Oracle:
         return oracle_of(model.best_estimator_, machine)
     if hasattr(model, "steps"):
         return oracle_of(model.steps[-1][1], machine)
+    if type(model).__name__ == "FrozenEstimator":
+        return oracle_of(model.estimator, machine)
     raise UnsupportedModelError(
         "asking a scikit-learn model for its own answers",
         f"a {type(model).__name__}",

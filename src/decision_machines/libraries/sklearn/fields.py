@@ -61,7 +61,7 @@ GRADIENT_BOOSTING = _known(
     training=f"{_TREE_TRAINING} {_ENSEMBLE_TRAINING} alpha init n_estimators n_iter_no_change "
     "subsample tol validation_fraction _rng",
     statistics=f"{_OUT_OF_BAG} train_score_",
-    repeated="n_classes_ n_estimators_ n_trees_per_iteration_",
+    repeated="n_classes_ n_estimators_ n_trees_per_iteration_ _n_classes",
 )
 HIST = _known(
     "_predictors _baseline_prediction _preprocessor _bin_mapper is_categorical_ loss _loss "
@@ -69,7 +69,7 @@ HIST = _known(
     training=f"{_TREE_TRAINING} categorical_features early_stopping interaction_cst "
     "l2_regularization learning_rate max_bins max_iter n_iter_no_change quantile scoring tol "
     "validation_fraction warm_start _feature_subsample_rng _random_seed _scorer "
-    "_use_validation_data do_early_stopping_ _label_encoder",
+    "_use_validation_data do_early_stopping_ _label_encoder _fitted_with_sw",
     statistics="train_score_ validation_score_",
     repeated="_is_categorical_remapped _n_features n_trees_per_iteration_",
 )

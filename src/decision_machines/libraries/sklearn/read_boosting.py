@@ -39,7 +39,32 @@ def read_gradient_boosting(model: Any) -> DecisionMachine:
     )
 
 
+LOSS_CLASSES = {
+    "squared_error": ("HalfSquaredError",),
+    "absolute_error": ("AbsoluteError",),
+    "huber": ("HuberLoss",),
+    "quantile": ("PinballLoss",),
+    "log_loss": ("HalfBinomialLoss", "HalfMultinomialLoss"),
+    "exponential": ("ExponentialLoss",),
+}
+"""What `_loss`, which predicts, must be for each `loss`."""
+
+
+def _check_loss(model: Any) -> None:
+    """`loss` is a parameter, which a user may change after the fit; `_loss` is what predicts."""
+    cls = type(getattr(model, "_loss", None))
+    wanted = LOSS_CLASSES.get(model.loss, ())
+    if wanted and (cls.__name__ not in wanted or not cls.__module__.startswith("sklearn._loss")):
+        raise UnsupportedModelError(
+            f"reading a {source_of(model)}",
+            f"loss = {model.loss!r} where _loss is {cls.__module__}.{cls.__qualname__}: it was "
+            "fitted with another loss, or before scikit-learn 1.4",
+            "fit it again with scikit-learn 1.4 or newer",
+        )
+
+
 def _boosting_output(model: Any, base: np.ndarray) -> Output:
+    _check_loss(model)
     if not hasattr(model, "classes_"):
         if model.loss not in REGRESSION_LOSSES:
             raise _unknown_loss(model, REGRESSION_LOSSES)

@@ -1,10 +1,12 @@
 """skops files: scikit-learn models as a zip of arrays and a schema, read without running code.
 
-skops itself builds no type that is not trusted. We trust a few beyond its own list, because we only
-look at the arrays that they hold, and check every index: `Tree` and `TreePredictor`, which
-scikit-learn would walk unchecked, and the function that HistGradientBoosting keeps beside its
-encoder. Older releases of skops also ask about the losses and links of boosting, which hold a
-few numbers.
+skops itself builds no type that is not trusted. We trust some beyond its own list. `Tree` and
+`TreePredictor`, which scikit-learn would walk unchecked, and the function that HistGradientBoosting
+keeps beside its encoder: we only look at the arrays that they hold, and check every index. What
+pipelines and models made of models keep beside their arrays, plain holders of values: none of them
+does anything when it is built. Folding a pipeline calls the `transform` of scikit-learn's own
+steps; a function inside a step is called only where it is one of NumPy's that we know.
+Older releases of skops also ask about the losses and links of boosting, which hold a few numbers.
 """
 
 from __future__ import annotations
@@ -31,6 +33,17 @@ TRUSTED = (
     "sklearn.compose._column_transformer._RemainderColsList",
     "functools.partial",
     "sklearn.utils.validation.check_array",
+    "numpy.dtype",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.feature_selection._univariate_selection.f_regression",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.utils._bunch.Bunch",
     *(f"sklearn._loss.loss.{name}" for name in LOSSES),
     # scikit-learn 1.6 and newer name the module of their compiled losses differently.
     *(f"{module}.Cy{name}" for module in ("_loss", "sklearn._loss._loss") for name in LOSSES),

@@ -395,12 +395,13 @@ class ExplainVerbs:
         n_threads: int | None = None,
         verbose: bool | int | None = False,
     ) -> Importance:
-        """How often each feature is tested and, with X and y, what shuffling it costs.
+        """How often each feature is tested, what it adds to margins, what shuffling it costs.
 
         Parameters
         ----------
         X, y
-            Rows and their true labels or values.
+            Rows and their true labels or values. With rows there is the mean of |φ|, Shapley
+            values by paths, where the machine has covers; with both, the cost of shuffling.
         n_repeats, seed
             Of the shuffles, which are those of scikit-learn's `permutation_importance`.
         metric

@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from ...show import AttentionDisplay, BoundaryDisplay, TemplatesDisplay, TreeDisplay
+    from ...show import (
+        AttentionDisplay,
+        BoundaryDisplay,
+        ShapleyDisplay,
+        TemplatesDisplay,
+        TreeDisplay,
+    )
     from ..machine import DecisionMachine
 
 
@@ -102,6 +108,31 @@ class ShowVerbs:
         from ...show import plot_boundary
 
         return plot_boundary(self, X, ax, features=features, y=y, at=at, resolution=resolution)
+
+    def plot_shap(
+        self: DecisionMachine,
+        X: Any,
+        ax: Axes | None = None,
+        *,
+        kind: str = "beeswarm",
+        feature: int | str | None = None,
+        background: Any = None,
+        output: int = 0,
+        most: int = 15,
+    ) -> ShapleyDisplay:
+        """Draw what each feature adds to the margin: bar, beeswarm, waterfall or dependence."""
+        from ...show import plot_shap
+
+        return plot_shap(
+            self,
+            X,
+            ax,
+            kind=kind,
+            feature=feature,
+            background=background,
+            output=output,
+            most=most,
+        )
 
     def _repr_html_(self: DecisionMachine) -> str:
         from ...show.html import repr_html

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..inputs.accepted import is_guarded
 from ..inputs.features import is_table, read_features
 from ..inputs.sparse_matrices import sparse_rows
 from ..inputs.table_reader import GivenColumn, TableReader
@@ -37,6 +38,7 @@ class Compiled:
     __slots__ = (
         "columns",
         "dtype",
+        "is_plain",
         "n_outputs",
         "n_trees",
         "plan",
@@ -51,7 +53,9 @@ class Compiled:
         self.columns = columns
         self.tables = TableReader(columns)
         self.statistics = None if columns.look_ups is None else StatisticsReader(columns)
-        needs_reading = columns.encodes_arrays or columns.look_ups is not None
+        self.is_plain = not (columns.encodes_arrays or is_guarded(columns))
+        """Whether numbers can be handed over as they are given."""
+        needs_reading = not self.is_plain or columns.look_ups is not None
         self.width = -1 if needs_reading else columns.n_features
         """Columns of an array that can be handed over as it is; -1 where none can."""
         self.n_outputs = machine.n_outputs
@@ -71,7 +75,7 @@ class Compiled:
         plan, columns = self.plan, self.columns
         if self.statistics is not None:
             return self._with_statistics(self.statistics, X, n_threads, leaves)
-        if sp.issparse(X) and not columns.encodes_arrays:
+        if sp.issparse(X) and self.is_plain:
             rows = sparse_rows(X, columns)
             out = self._empty(rows.shape[0], leaves)
             threads = _threads(len(out), n_threads)

@@ -57,9 +57,12 @@ def encoded(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
     if x.ndim != 2 or x.shape[1] != columns.n_features or x.dtype.kind not in "biufOU":
         check_width(as_numbers(x, columns).shape, columns)
     found = np.empty(x.shape, columns.dtype)
+    accepted = columns.accepted
     for feature in range(columns.n_features):
         column, labels = x[:, feature], columns.categories.get(feature)
-        if labels is not None:
+        if accepted is not None and not accepted.needed[feature]:
+            found[:, feature] = np.nan  # no step reads it: it may hold anything
+        elif labels is not None:
             found[:, feature] = look_up(column, labels)
         else:
             found[:, feature] = as_numbers(column[:, None], columns)[:, 0]

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine.label_words import label_text, labels_of
+from .accepted import range_codes
 from .label_positions import hashed_positions, is_missing, positions
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def feature_value(columns: Columns, feature: int, value: Any) -> float:
     >>> feature_value(columns, 0, "blue"), feature_value(columns, 1, 2.5)
     (1.0, 2.5)
     """
+    if feature in columns.edges:
+        number = np.array([feature_number_value(columns, feature, value)])
+        return float(range_codes(number, columns.edges[feature])[0])
     labels = labels_of(columns, feature)
     if labels is None:
         return feature_number_value(columns, feature, value)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ...machine.feature_names import known_as
+from .accepted import check_dtypes, guarded_column, is_free, is_guarded
 from .label_reader import LabelReader, NewLabel
+from .tables import ABSENT, matched_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -106,13 +107,32 @@ class TableReader:
 
     def _read(self, table: Table) -> ReadTable:
         order = self._order_of(table.names)
-        given = [table.columns[at] for at in order]
+        absent = Numbers(np.full(table.n_rows, np.nan)) if ABSENT in order else None
+        given = [absent if at == ABSENT else table.columns[at] for at in order]
         labels = self._labels(given)
         read = [
-            column.numbers() if own is None else column.positions(own)
+            column.numbers() if own is None or column is absent else column.positions(own)
             for column, own in zip(given, labels, strict=True)
         ]
+        if is_guarded(self._columns):
+            read = self._guarded(read, order)
         return ReadTable(table.n_rows, read)
+
+    def _guarded(self, read: list[Any], order: list[int]) -> list[Any]:
+        """The columns, checked as the source would; those that need no look as they are."""
+        columns = self._columns
+        held = [c.values if isinstance(c, GivenColumn) else c for c in read]
+        dtypes = {f: held[f].dtype for f, at in enumerate(order) if at != ABSENT}
+        check_dtypes(dtypes, columns)
+        found = []
+        for feature, column in enumerate(read):
+            if is_free(feature, columns):
+                found.append(column)
+                continue
+            values = column.floats() if isinstance(column, GivenColumn) else np.asarray(column)
+            coded = guarded_column(values, feature, columns)
+            found.append(column if coded is values else coded)
+        return found
 
     def _order_of(self, names: Any) -> list[int]:
         """The table's column for each feature."""
@@ -157,11 +177,10 @@ def _matched(found: tuple[Any, ...], columns: Columns) -> list[int]:
         if len(found) != columns.n_features:
             raise NotRead
         return list(range(len(found)))
-    known = set(columns.names)
-    position = {known_as(str(name), known): i for i, name in enumerate(found)}
-    if len(position) != len(found) or position.keys() != known:
+    order, missing, extra = matched_names(list(found), columns)
+    if missing or extra or len(set(map(str, found))) != len(found):
         raise NotRead
-    return [position[name] for name in columns.names]
+    return order
 
 
 # -- columns, by what they hold ---------------------------------------------------------------
@@ -354,6 +373,28 @@ def _of_arrow(values: Any) -> Column:
     return ArrowArray(values.chunk(0)) if values.num_chunks == 1 else ArrowPieces(values)
 
 
+class PandasArrow(Column):
+    """A column of pandas that Arrow holds: to its users what is null there is NaN, not None."""
+
+    __slots__ = ()
+
+    @property
+    def holds_labels(self) -> bool:  # type: ignore[override]
+        return _of_arrow(self.values).holds_labels
+
+    def numbers(self) -> Any:
+        return _of_arrow(self.values).numbers()
+
+    def positions(self, labels: LabelReader) -> Any:
+        found = _of_arrow(self.values).positions(labels)
+        if labels.none_is_nan or not self.values.null_count:
+            return found
+        if isinstance(found, GivenColumn):
+            raise NotRead
+        found[np.asarray(self.values.is_null())] = np.nan
+        return found
+
+
 # -- tables -----------------------------------------------------------------------------------
 
 
@@ -385,7 +426,7 @@ def _of_pandas(array: Any) -> Column:
         return Categories(array.codes, categories, id(categories), categories.tolist)
     arrow = getattr(array, "_pa_array", None)
     if arrow is not None:
-        return _of_arrow(arrow)
+        return PandasArrow(arrow)
     if kind in ("IntegerArray", "FloatingArray", "BooleanArray"):
         return Masked(array._data, array._mask)
     if kind in ("NumpyExtensionArray", "StringArray"):

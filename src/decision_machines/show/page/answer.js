@@ -3,6 +3,7 @@
 import { full, percent } from "./numbers.js";
 import { decide, knowsDecision, outputName, probabilities } from "./decisions.js";
 import { knowsLink, respond } from "./links.js";
+import { attribute, attributionBars } from "./attribution.js";
 import { byId, html } from "./svg.js";
 
 const MOST_ROWS_SHOWN = 8;
@@ -44,6 +45,8 @@ export function showAnswer(machine, answer, scene, actual) {
   if (!answer.response) {
     parts.push(html("p", { class: "notice" }, `The link “${output.link}” is not computed in this page: margins only.`));
   }
+  const added = attribute(machine, scene.z, scene.focusOutput ?? 0);
+  if (added) parts.push(attributionBars(machine, added));
   byId("answer").replaceChildren(...parts);
 }
 

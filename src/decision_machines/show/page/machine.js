@@ -55,6 +55,7 @@ export function readMachine(data) {
     feeds: unpack(data.feeds),
     leafIds: unpack(data.leaf_ids),
     V: unpack(data.V),
+    share: unpack(data.share),
     width: data.V.shape[1],
     valueSingle: data.V.type === "f4",
     linear: linear && {
