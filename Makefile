@@ -11,7 +11,7 @@ CORES  ?= 2
 CXX_FILES = $(shell find native tests/native -name '*.?pp')
 
 .PHONY: help demo test lint format stubs bench train-bench docs checks-ready sanitize \
-        native-targets native-odr clean
+        native-targets native-odr native-elsewhere wheels wheels-arm matrix matrix-fast clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
@@ -24,6 +24,9 @@ help:
 	@echo "make sanitize  the native tests under AddressSanitizer and UBSan"
 	@echo "make native-targets  the kernels by every compiler here, and for ARM in an emulator"
 	@echo "make native-odr  the native module linked with all its types in view (GCC)"
+	@echo "make native-elsewhere  the C++ compiled for macOS, Windows and ARM (cross compiler)"
+	@echo "make wheels  wheels for Linux, audited, then used in clean environments; wheels-arm: for ARM"
+	@echo "make matrix  conformance tests on every Python, oldest and newest releases; matrix-fast: a part"
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make clean   remove .venv and what was built"
 
@@ -105,6 +108,26 @@ native-targets:
 	@if command -v $(CROSS)-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
 	    CXX=$(CROSS)-g++ RUN="qemu-aarch64 -L /usr/$(CROSS)" tests/native/targets.sh; \
 	else echo "$(CROSS)-g++ or qemu-aarch64 is not installed: left out"; fi
+
+# tools/ needs nothing but a Python; what it installs is in environments of its own, in build/.
+wheels:
+	$(PYTHON) tools/wheels/build.py
+	$(PYTHON) tools/wheels/check.py
+
+wheels-arm:
+	$(PYTHON) tools/wheels/build.py --machine aarch64
+	tools/wheels/check_arm.sh
+
+native-elsewhere:
+	$(PYTHON) -m venv build/zig-env
+	build/zig-env/bin/python -m pip install --quiet --disable-pip-version-check ziglang==0.17.0
+	PYTHON=build/zig-env/bin/python tests/native/elsewhere.sh
+
+matrix:
+	$(PYTHON) tools/matrix/run.py --cores $(CORES)
+
+matrix-fast:
+	$(PYTHON) tools/matrix/run.py --fast --cores $(CORES)
 
 docs: $(VENV)/.docs-stamp
 	$(BIN)/sphinx-build -W --keep-going -j $(CORES) -b html docs docs/_build/html

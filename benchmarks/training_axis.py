@@ -13,7 +13,6 @@ Seconds of one thread: ours for one call, CART's for its whole grid.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
 from pathlib import Path
@@ -24,6 +23,7 @@ import training_data
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from training_options import section_parser
 
 from decision_machines.train.axis import axis_tree
 
@@ -208,13 +208,7 @@ def summary(cells: list[dict], names: list[str], gradtree: dict) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--tables", type=Path, required=True, help="folder of published tables")
-    parser.add_argument("--resume", type=Path, help="file of finished cells, to go on from")
-    parser.add_argument("--only", action="append", help="a data set; all by default")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="one seed, two sizes")
+    parser = section_parser(__doc__, seeds=5)
     options = parser.parse_args()
     from training import table
 

@@ -14,7 +14,6 @@ mean and deviation of the paper.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
 from collections.abc import Callable
@@ -32,6 +31,7 @@ from training_data import (
     satimage,
     small,
 )
+from training_options import print_rows, section_parser
 
 LARGE = {"Pendigits": 8, "Segment": 8, "SatImages": 6, "Letter": 10, "Connect4": 8, "MNIST": 8}
 """Large sets and their heights."""
@@ -183,16 +183,7 @@ def summary(tables: Path, name: str, cells: list[dict]) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--tables", type=Path, required=True, help="folder of published tables")
-    parser.add_argument("--resume", type=Path, help="file of finished cells, appended to")
-    parser.add_argument("--only", action="append", help="a data set; all by default")
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--quick", action="store_true", help="a small part of everything")
-    options = vars(parser.parse_args())
-    for row in run(**options):
-        print({k: round(v, 2) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+    print_rows(run, section_parser(__doc__, seeds=20), digits=2)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ CART: scikit-learn's tree of any depth, its size chosen on the same validation r
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from training_data import ailerons, append, finished, fixed_splits, pmlb, small
+from training_options import print_rows, section_parser
 
 HEIGHT = 5
 SETS = {
@@ -165,16 +165,7 @@ def summary(tables: Path, name: str, cells: list[dict]) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--tables", type=Path, required=True, help="folder of published tables")
-    parser.add_argument("--resume", type=Path, help="file of finished cells, appended to")
-    parser.add_argument("--only", action="append", help="a data set; all by default")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--quick", action="store_true", help="a small part of everything")
-    options = vars(parser.parse_args())
-    for row in run(**options):
-        print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+    print_rows(run, section_parser(__doc__, seeds=10), digits=4)
 
 
 if __name__ == "__main__":

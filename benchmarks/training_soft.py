@@ -14,13 +14,13 @@ does not count.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from training_data import append, finished, letter, satimage
+from training_options import print_rows, section_parser
 
 SETS = ("letter", "satimage")
 DEPTH = 8
@@ -219,17 +219,9 @@ def summary(name: str, method: str, cells: list[dict]) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--tables", type=Path, required=True, help="folder of published tables")
-    parser.add_argument("--resume", type=Path, help="file of finished cells, appended to")
-    parser.add_argument("--only", action="append", help="a data set; all by default")
+    parser = section_parser(__doc__, seeds=5)
     parser.add_argument("--methods", action="append", help="a method; all by default")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a small part of everything")
-    options = vars(parser.parse_args())
-    for row in run(**options):
-        print({k: round(v, 2) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+    print_rows(run, parser, digits=2)
 
 
 if __name__ == "__main__":

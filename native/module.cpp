@@ -7,8 +7,15 @@ void bind_libm(nanobind::module_& m);  // common/libm.cpp
 namespace dm::structure {
 void bind(nanobind::module_& m);  // structure/bindings.cpp
 }
+namespace dm::inputs {
+void bind_label_positions(nanobind::module_& m);  // inputs/label_positions.cpp
+void bind_row_reader(nanobind::module_& m);       // inputs/row_reader.cpp
+}  // namespace dm::inputs
 namespace dm::engine {
 void bind(nanobind::module_& m);  // engine/bindings.cpp
+}
+namespace dm::look_ups {
+void bind(nanobind::module_& m);  // look_ups/bindings.cpp
 }
 namespace dm::soft {
 void bind(nanobind::module_& m);             // soft/bindings.cpp
@@ -25,7 +32,10 @@ NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of decision_machines.";
     dm::common::bind_libm(m);
     dm::structure::bind(m);
+    dm::inputs::bind_label_positions(m);
+    dm::inputs::bind_row_reader(m);
     dm::engine::bind(m);
+    dm::look_ups::bind(m);
     dm::soft::bind(m);
     dm::soft::bind_class_step(m);
     dm::search::bind(m);

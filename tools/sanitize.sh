@@ -29,6 +29,8 @@ import decision_machines
 assert decision_machines.__file__.startswith('$stage'), decision_machines.__file__
 import pytest
 sys.exit(pytest.main(sys.argv[1:]))" \
-    "$root/tests/run/test_native.py" "$root/tests/relax/test_native_soft.py" \
+    "$root/tests/run/test_native.py" "$root/tests/run/test_categories.py" \
+    "$root/tests/run/test_table_reader.py" "$root/tests/run/test_row_function.py" \
+    "$root/tests/relax/test_native_soft.py" \
     "$root/tests/train/test_class_step.py" "$root/tests/train/test_axis.py" \
     "$root/tests/train/test_axis_splits.py" -q -p no:cacheprovider --rootdir "$root" "$@"

@@ -42,6 +42,8 @@ ASK = {
     "margin": lambda machine, X: machine.margin(X),
     "leaves": lambda machine, X: machine.apply(X),
 }
+ROW_METHODS = {"leaves": "apply"}
+"""The methods of outputs that have another name."""
 ROWS_AT_ONCE = 1000
 """More rows than this are scored in a thread, for other requests not to wait."""
 
@@ -57,6 +59,7 @@ class Refused(Exception):
 def create_app(machines: dict[str, dm.DecisionMachine]) -> FastAPI:
     """An ASGI app that serves machines by their names."""
     app = FastAPI(title="Decision Machines", docs_url="/docs")
+    functions = {name: row_functions(machine) for name, machine in machines.items()}
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
@@ -104,7 +107,9 @@ def create_app(machines: dict[str, dm.DecisionMachine]) -> FastAPI:
             raise Refused(400, f"the body is no JSON: {error}") from None
         X = read_inputs(asked, machine)
         wanted = outputs_of(asked, machine)
-        if len(X) > ROWS_AT_ONCE:
+        if isinstance(X, dict):
+            answers = tensors_of({one: functions[name][one](X) for one in wanted}, is_row=True)
+        elif len(X) > ROWS_AT_ONCE:
             answers = await asyncio.to_thread(answer, machine, X, wanted)
         else:
             answers = answer(machine, X, wanted)
@@ -114,6 +119,14 @@ def create_app(machines: dict[str, dm.DecisionMachine]) -> FastAPI:
         return JSONResponse(found)
 
     return app
+
+
+def row_functions(machine: dm.DecisionMachine) -> dict[str, Any]:
+    """What answers one row, by output: most requests have one."""
+    return {
+        output: machine.row_function(ROW_METHODS.get(output, output))
+        for output in possible_outputs(machine)
+    }
 
 
 def metadata(name: str, machine: dm.DecisionMachine) -> dict[str, Any]:
@@ -155,15 +168,14 @@ def outputs_of(asked: dict[str, Any], machine: dm.DecisionMachine) -> list[str]:
 
 
 def read_inputs(asked: Any, machine: dm.DecisionMachine) -> Any:
-    """The rows of a request: an array, or a table where each feature has its own tensor."""
+    """The rows of a request: an array, or where each feature has its own tensor a table; of one
+    row, a dictionary."""
     inputs = asked.get("inputs") if isinstance(asked, dict) else None
     if not isinstance(inputs, list) or not inputs:
         raise Refused(400, "the body has no list of inputs")
     tensors = [tensor(given) for given in inputs]
     if len(tensors) == 1 and tensors[0][1].ndim == 2 and machine.n_features != 1:
         return tensors[0][1]
-    import pyarrow
-
     columns = {}
     for name, values in tensors:
         if values.ndim > 2 or (values.ndim == 2 and values.shape[1] != 1):
@@ -171,6 +183,10 @@ def read_inputs(asked: Any, machine: dm.DecisionMachine) -> Any:
         columns[name] = values.reshape(-1)
     if len({len(values) for values in columns.values()}) != 1:
         raise Refused(400, "the inputs have different numbers of rows")
+    if all(len(values) == 1 for values in columns.values()):
+        return {name: values[0] for name, values in columns.items()}
+    import pyarrow
+
     return pyarrow.table(columns)
 
 
@@ -186,19 +202,46 @@ def tensor(given: Any) -> tuple[str, np.ndarray]:
             400, f"input {name!r} has the datatype {datatype!r}, not one of {[*DATATYPES]}"
         )
     try:
-        return name, np.array(data, DATATYPES[datatype]).reshape(shape)
+        return name, _typed(np.array(data, object), DATATYPES[datatype]).reshape(shape)
     except (ValueError, TypeError, OverflowError) as error:
         raise Refused(400, f"input {name!r} does not hold {datatype} of {shape}: {error}") from None
 
 
+def _typed(data: np.ndarray, kind: Any) -> np.ndarray:
+    """The entries as numbers of a kind. Integers have no missing value: with one, they are objects.
+
+    Raises
+    ------
+    ValueError
+        Where an entry is none of this kind, such as 1.5 for an integer.
+    """
+    if kind is object:
+        return data
+    is_null = np.equal(data, None).astype(bool)
+    if np.dtype(kind).kind == "f":
+        return np.where(is_null, np.nan, data).astype(kind)
+    values = np.array(data[~is_null].tolist(), kind)
+    if values.tolist() != data[~is_null].tolist():
+        raise ValueError(f"an entry is no {np.dtype(kind)}")
+    if not is_null.any():
+        return values.reshape(data.shape)
+    found = np.full(data.shape, None, object)
+    found[~is_null] = values.tolist()
+    return found
+
+
 def answer(machine: dm.DecisionMachine, X: Any, wanted: list[str]) -> list[dict[str, Any]]:
     """The output tensors of a response."""
+    return tensors_of({name: ASK[name](machine, X) for name in wanted})
+
+
+def tensors_of(answers: dict[str, Any], *, is_row: bool = False) -> list[dict[str, Any]]:
+    """Answers by name as tensors; those of one row lack the axis of rows."""
     found = []
-    for name in wanted:
-        values = ASK[name](machine, X)
+    for name, values in answers.items():
         tensors = values if isinstance(values, list) else [values]
         for target, part in enumerate(tensors):
-            part = np.asarray(part)
+            part = np.asarray(part)[None] if is_row else np.asarray(part)
             shown = f"{name}_{target}" if isinstance(values, list) else name
             found.append(
                 {

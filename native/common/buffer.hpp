@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -15,8 +14,8 @@ public:
     void reserve(int64_t bytes) {
         bytes = (bytes + 127) / 64 * 64;
         if (bytes <= size_) return;
-        data_.reset(std::aligned_alloc(64, static_cast<size_t>(bytes)));
-        if (!data_) throw std::bad_alloc();
+        // Not std::aligned_alloc, which Windows lacks. Throws std::bad_alloc.
+        data_.reset(::operator new(static_cast<size_t>(bytes), kLine));
         std::memset(data_.get(), 0, static_cast<size_t>(bytes));
         size_ = bytes;
     }
@@ -26,8 +25,9 @@ public:
     }
 
 private:
+    static constexpr std::align_val_t kLine{64};
     struct Free {
-        void operator()(void* p) const { std::free(p); }
+        void operator()(void* p) const { ::operator delete(p, kLine); }
     };
     std::unique_ptr<void, Free> data_;
     int64_t size_ = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/interruptible.hpp"
 #include "common/require.hpp"
 #include "common/targets.hpp"
 #include "engine/engine.hpp"
@@ -58,7 +59,7 @@ public:
 
     bool features(nb::sequence columns, int64_t n_rows, nb::handle out, bool wants_leaves,
                   int64_t n_threads) const {
-        std::vector<View> views;
+        std::vector<GivenFeature> views;
         views.reserve(nb::len(columns));
         for (nb::handle column : columns) views.emplace_back(column);
         Source source;
@@ -122,7 +123,7 @@ private:
         const int64_t few_rows = kernels_->packs ? kPackRows : kFewRows;
         if (n_rows >= few_rows || engine_->plan.can_walk()) return engine_;
         if (!few_) {
-            std::shared_ptr<Engine> made = compiled({Kind::pack, false});
+            std::shared_ptr<Engine> made = compiled({kind_for_few(view_, *kernels_), false});
             if (!few_) few_ = std::move(made);
         }
         return n_rows < kFewRows || few_->plan.kind == Kind::pack ? few_ : engine_;
@@ -143,8 +144,7 @@ private:
                 engine->margin(source, n_threads, to->buf);
         };
         if (source.n_rows < kRowsWithGil) return call();
-        nb::gil_scoped_release release;
-        call();
+        common::interruptible(call);
     }
 
     nb::object machine_;
@@ -183,7 +183,9 @@ void bind(nb::module_& m) {
              "n_threads"_a,
              nb::sig("def features(self, columns: collections.abc.Sequence[object], n_rows: int, "
                      "out: object, wants_leaves: bool, n_threads: int) -> bool"),
-             "The same of one-dimensional arrays, one for each feature.")
+             "The same of one-dimensional arrays, one for each feature, or tuples: an array, "
+             "positions of the labels that it counts, a mask of missing rows, bits of rows that "
+             "are not missing and the first row's among them; None for what there is not.")
         .def("sparse", &PyEngine::sparse, "data"_a, "indices"_a, "indptr"_a, "out"_a,
              "wants_leaves"_a, "n_threads"_a,
              "The same of compressed sparse rows, without duplicates.")

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/engine.hpp"
+#include "engine/plan/records.hpp"
 
 namespace dm::engine {
 namespace {
@@ -12,6 +13,16 @@ template <typename Code>
 void turn(const void* plane, int64_t m, int64_t n_planes, uint16_t* out) {
     const Code* codes = static_cast<const Code*>(plane);
     for (int64_t i = 0; i < m; ++i) out[i * n_planes] = codes[i];
+}
+
+// The answers of a feature's sets to m rows, from the plane of its codes to where walks read them.
+template <typename Code>
+void turn_sets(const Kernels& kernels, const CategoryFeature& own, const void* plane, int64_t m,
+               int64_t n_planes, uint16_t* out) {
+    const Code* codes = static_cast<const Code*>(plane);
+    for (int64_t i = 0; i < m; ++i)
+        kernels.spread_bits(own.sets_by_code.data() + codes[i] * own.code_bytes(), own.n_sets,
+                            out + i * n_planes + own.first_set);
 }
 
 }  // namespace
@@ -52,15 +63,19 @@ void Engine::load_linear(const Tile<Sum>& tile) const {
 template <typename Sum>
 void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
     const Kernels& kernels = *plan.kernels;
-    const int64_t plane_rows = section.has_select ? tile.room : kCodeRows;
+    const int64_t plane_rows = section.has_planes ? tile.room : kCodeRows;
     tile.own.codes.reserve(section.row_bytes * plane_rows);
     if (section.has_deep) tile.own.row_codes.reserve(2 * section.n_planes * tile.room);
+    const int64_t record_bytes =
+        record_stride(kernels.code_layout, static_cast<int64_t>(section.columns.size()));
+    tile.own.has_nan = false;
+    if (section.has_record) tile.own.record_codes.reserve(record_bytes * tile.room);
     uint8_t* codes = tile.own.codes.as();
     const Coding coding = coding_of(section);
     alignas(64) double x[kCodeRows];
     for (int64_t start = 0; start < tile.n; start += kCodeRows) {
         const int64_t m = std::min(kCodeRows, tile.n - start);
-        const int64_t place = section.has_select ? start : 0;
+        const int64_t place = section.has_planes ? start : 0;
         uint16_t* row_codes = tile.own.row_codes.template as<uint16_t>() + start * section.n_planes;
         int64_t loaded = -1;
         bool single = false;
@@ -84,22 +99,30 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
             if (low) turn_codes(low, m, section.n_planes, row_codes + column.low_number);
             if (high) turn_codes(high, m, section.n_planes, row_codes + column.high_number);
         }
+        for (const CategoryFeature& own : section.categories) {
+            const Feature feature = tile.feature(own.feature);
+            single = plan.machine.columns.single || feature.dtype == Dtype::f32;
+            kernels.load(feature, tile.row + start, m, tile.source.integers_single, single,
+                         tile.missing_value, x);
+            void* plane = codes + own.start * plane_rows + place * own.width;
+            kernels.code_categories(own.view(plan.machine.sets), x, single, m, own.width, plane);
+            if (!section.has_deep) continue;
+            own.width == 1
+                ? turn_sets<uint8_t>(kernels, own, plane, m, section.n_planes, row_codes)
+                : turn_sets<uint16_t>(kernels, own, plane, m, section.n_planes, row_codes);
+        }
+        if (section.has_record)
+            tile.own.has_nan |=
+                kernels.turn_codes({codes, section.planes.data(), plane_rows},
+                                   section.record_columns.data(), coding.n_columns, place, m,
+                                   record_bytes, tile.own.record_codes.as() + start * record_bytes);
     }
 }
 
 Coding Engine::coding_of(const Section& section) const {
-    const Machine::Sets& sets = plan.machine.sets;
-    return {section.columns.data(),
-            static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(),
-            plan.machine.tests.t,
-            section.sorted.data(),
-            sets.members,
-            sets.answers,
-            section.tables.data(),
-            section.table_of.data(),
-            sets.negative_fractions,
-            sets.whole};
+    return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
+            section.keys32.data(),  section.bucket_first.data(),
+            plan.machine.tests.t,   section.sorted.data()};
 }
 
 template void Engine::spread_out(Tile<float>&) const;

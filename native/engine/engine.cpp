@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/interrupts.hpp"
 #include "common/threads.hpp"
 #include "engine/leaf_values.hpp"
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int64_t kCodesInTile = int64_t{1} << 20;  // bytes; should stay in the second-level cache
 constexpr int64_t kMostTileRows = 4096;
+constexpr int64_t kRowsCodedAlone = 4;  // measured: more rows are coded column by column
 
 int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
@@ -24,6 +26,7 @@ Engine::Engine(Plan given) : plan(std::move(given)) {
         widest = std::max<int64_t>(8 * static_cast<int64_t>(plan.oblique.columns.size()), 1);
     tile_rows_ =
         std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows, kMostTileRows);
+    is_records_ = plan.is_records();
     feature_at_.assign(plan.machine.columns.n_features, -1);
     for (size_t i = 0; i < plan.used_features.size(); ++i)
         feature_at_[plan.used_features[i]] = static_cast<int32_t>(i);
@@ -76,7 +79,8 @@ void Engine::run(const Source& source, int64_t n_threads, void* margins, int32_t
 }
 
 bool Engine::is_walked(int64_t n) const {
-    if (plan.kind == Kind::by_tree) return n < kFewRows && plan.can_walk();
+    if (plan.kind == Kind::by_tree)
+        return n < kFewRows && (!plan.walks.start.empty() || plan.machine.trees.n == 0);
     return plan.kind != Kind::oblique;
 }
 
@@ -84,7 +88,8 @@ template <typename Sum>
 void Engine::run_tile(const Source& source, int64_t row, int64_t n, Workspace& own, Sum* margins,
                       int32_t* leaves) const {
     // Room for whole blocks; kernels that add values go on to the next multiple of 64.
-    const int64_t room = round_up(n, plan.kind == Kind::oblique ? 64 : kBlockRows);
+    const bool is_few = is_records_ && n <= kRecordRows;
+    const int64_t room = round_up(n, plan.kind == Kind::oblique || is_few ? 64 : kBlockRows);
     Tile<Sum> tile{source, row, n, room, margins, leaves, own, plan.machine.columns.missing_value,
                    {}};
     if (is_walked(n)) return walk_rows(tile);
@@ -95,10 +100,20 @@ void Engine::run_tile(const Source& source, int64_t row, int64_t n, Workspace& o
     }
     if (plan.kind == Kind::oblique) oblique_trees(tile);
     for (const Section& section : plan.sections) {
-        code_section(tile, section);
-        for (const Group& group : section.groups)
-            group.kind == Kind::select ? select_group(tile, section, group)
-                                       : walk_group(tile, section, group);
+        if (is_few && n <= kRowsCodedAlone)
+            code_record_rows(tile, section);
+        else
+            code_section(tile, section);
+        if (is_few) {
+            record_few(tile, section);
+            continue;
+        }
+        for (const Group& group : section.groups) {
+            common::poll();
+            group.kind == Kind::select   ? select_group(tile, section, group)
+            : group.kind == Kind::record ? record_group(tile, section, group)
+                                         : walk_group(tile, section, group);
+        }
     }
     if (margins) finish_sums(tile);
 }

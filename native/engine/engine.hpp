@@ -49,7 +49,8 @@ private:
     void spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
                        void* out) const;
 
-    // select_trees.cpp, walk_trees.cpp, oblique_trees.cpp: trees of one kind over a tile.
+    // select_trees.cpp, record_trees.cpp, walk_trees.cpp, oblique_trees.cpp: trees of one kind over
+    // a tile.
     template <typename Sum>
     void select_group(const Tile<Sum>& tile, const Section& section, const Group& group) const;
     template <typename Sum>
@@ -58,8 +59,19 @@ private:
     void walk_trees(const Tile<Sum>& tile, const Section& section, const Group& group,
                     const Node* all, const Walks<Node>& walks) const;
     template <typename Sum>
-    void start_walk(const Tile<Sum>& tile, const Section& section, int64_t tree,
-                    uint32_t* ends) const;
+    void run_top(const Tile<Sum>& tile, const Section& section, int64_t tree, uint32_t* ends) const;
+    template <typename Sum>
+    void record_group(const Tile<Sum>& tile, const Section& section, const Group& group) const;
+    template <typename Sum>
+    void add_record_leaves(const Tile<Sum>& tile, int64_t tree, const uint32_t* places,
+                           Sum* row_sums) const;
+    template <typename Sum>
+    void record_few(const Tile<Sum>& tile, const Section& section) const;
+    template <typename Sum>
+    void code_record_rows(const Tile<Sum>& tile, const Section& section) const;
+    template <typename Sum>
+    Sum* sums_by_row(const Tile<Sum>& tile) const;
+    RecordTrees record_trees(const Section& section, const Workspace& own) const;
     template <typename Sum>
     void oblique_trees(const Tile<Sum>& tile) const;
     template <typename T, typename Sum>
@@ -81,7 +93,10 @@ private:
     template <typename Sum>
     void walk_rows(const Tile<Sum>& tile) const;
     bool few_features(const Source& source, int64_t row, void* x) const;
-    RowPacks few_packs(const void* x, bool single, uint8_t* codes) const;
+    uint16_t few_category(const CategoryFeature& own, const void* x, bool single) const;
+    RowPacks few_packs(const void* x, bool single, uint8_t* codes, Workspace& own) const;
+    const uint16_t* few_codes(const Section& section, const void* x, bool single, void* z,
+                              Workspace& own) const;
     void few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const;
     void few_raw(const double* x, double* z, uint32_t* found) const;
     template <typename Sum>
@@ -94,6 +109,7 @@ private:
     static constexpr int kSpare = 8;
     mutable std::atomic<Workspace*> spare_[kSpare] = {};
     int64_t tile_rows_ = 0;
+    bool is_records_ = false;
     std::vector<int32_t> feature_at_;  // place of a feature among the used ones, or -1
 };
 

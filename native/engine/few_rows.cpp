@@ -74,7 +74,7 @@ void Engine::walk_rows(const Tile<Sum>& tile) const {
         Sum* out = tile.margins ? tile.margins + r * n_outputs : nullptr;
         if (plan.kind == Kind::pack) {
             alignas(64) uint8_t codes[kMostPackPlanes];
-            const RowPacks packs = few_packs(x, single, codes);
+            const RowPacks packs = few_packs(x, single, codes, tile.own);
             if (is_plain && !tile.leaves) {
                 const Sum sum = typed<Sum>(*plan.kernels)
                                     .pack_sum(packs, static_cast<const Sum*>(machine.output.V),
@@ -125,27 +125,66 @@ bool Engine::few_features(const Source& source, int64_t row, void* x) const {
     return single;
 }
 
-RowPacks Engine::few_packs(const void* x, bool single, uint8_t* codes) const {
+uint16_t Engine::few_category(const CategoryFeature& own, const void* x, bool single) const {
+    const int64_t at = feature_at_[own.feature];
+    const void* value = single ? static_cast<const void*>(static_cast<const float*>(x) + at)
+                               : static_cast<const double*>(x) + at;
+    uint16_t code;
+    plan.kernels->code_categories(own.view(plan.machine.sets), value, single, 1, 2, &code);
+    return code;
+}
+
+RowPacks Engine::few_packs(const void* x, bool single, uint8_t* codes, Workspace& own) const {
     const PackPlan& row = plan.packs;
     const RowCoding coding{row.columns.data(), row.keys.data(), row.level_sizes.data()};
     plan.kernels->code_bytes(coding_of(plan.sections[0]), coding, x, single, codes);
-    return {row.packs.data(), row.roots.data(), row.trees.data(), plan.machine.trees.n, codes,
-            row.n_planes,     row.doublings};
+    uint64_t* rights = nullptr;
+    if (!row.rights.empty()) {
+        const int64_t n_packs = static_cast<int64_t>(row.packs.size());
+        own.codes.reserve(8 * n_packs);
+        rights = own.codes.as<uint64_t>();
+        std::fill_n(rights, n_packs, 0);
+        const std::vector<CategoryFeature>& categories = plan.sections[0].categories;
+        for (size_t i = 0; i < categories.size(); ++i) {
+            const uint64_t* of_code = row.rights.data() + row.rights_of[i] +
+                                      few_category(categories[i], x, single) * n_packs;
+            for (int64_t pack = 0; pack < n_packs; ++pack) rights[pack] |= of_code[pack];
+        }
+    }
+    return {row.packs.data(),
+            row.roots.data(),
+            row.trees.data(),
+            plan.machine.trees.n,
+            codes,
+            row.n_planes,
+            row.doublings,
+            rights};
 }
 
-// Exit leaves of all trees for one row; z is a buffer of values by column.
-void Engine::few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const {
-    auto spread = [&](const Section& section, const auto* from, auto* to) {
+// 16-bit codes of one row by plane; z is a buffer of values by column.
+const uint16_t* Engine::few_codes(const Section& section, const void* x, bool single, void* z,
+                                  Workspace& own) const {
+    auto spread = [&](const auto* from, auto* to) {
         for (size_t c = 0; c < section.columns.size(); ++c)
             to[c] = from[feature_at_[section.columns[c].feature]];
     };
+    own.codes.reserve(2 * section.n_planes);
+    if (single)
+        spread(static_cast<const float*>(x), static_cast<float*>(z));
+    else
+        spread(static_cast<const double*>(x), static_cast<double*>(z));
+    plan.kernels->code_row(coding_of(section), z, single, own.codes.as<uint16_t>());
+    for (const CategoryFeature& sets : section.categories)
+        plan.kernels->spread_bits(
+            sets.sets_by_code.data() + few_category(sets, x, single) * sets.code_bytes(),
+            sets.n_sets, own.codes.as<uint16_t>() + sets.first_set);
+    return own.codes.as<uint16_t>();
+}
+
+// Exit leaves of all trees for one row.
+void Engine::few_coded(const void* x, bool single, void* z, Workspace& own, uint32_t* found) const {
     for (const Section& section : plan.sections) {
-        own.codes.reserve(2 * section.n_planes);
-        if (single)
-            spread(section, static_cast<const float*>(x), static_cast<float*>(z));
-        else
-            spread(section, static_cast<const double*>(x), static_cast<double*>(z));
-        plan.kernels->code_row(coding_of(section), z, single, own.codes.as<uint16_t>());
+        few_codes(section, x, single, z, own);
         const int64_t* start = plan.walks.start.data() + section.first;
         const int64_t n_trees = section.last - section.first;
         uint32_t* rows = found + plan.machine.trees.n;

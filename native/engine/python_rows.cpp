@@ -5,6 +5,8 @@
 
 #include "common/require.hpp"
 
+namespace nb = nanobind;
+
 namespace dm::engine {
 namespace {
 
@@ -43,6 +45,8 @@ std::optional<Dtype> dtype_of(const View& view) {
     }
 }
 
+bool is_whole(Dtype dtype) { return dtype != Dtype::f32 && dtype != Dtype::f64; }
+
 // Calls use(indices) with the view's numbers; false where they are not numbers of 32 or 64 bits,
 // one after the other.
 template <typename Use>
@@ -63,6 +67,23 @@ void set(const int64_t* found, const int32_t*&, const int64_t*& wide) { wide = f
 
 }  // namespace
 
+GivenFeature::GivenFeature(nb::handle given)
+    : values(nb::isinstance<nb::tuple>(given) ? given[0] : given) {
+    if (!nb::isinstance<nb::tuple>(given)) return;
+    require(nb::len(given) == 5, "a feature is an array or a tuple of five");
+    auto view = [&](int i) {
+        const nb::object part = given[i];
+        if (part.is_none()) return View();
+        View found(part, PyBUF_C_CONTIGUOUS);
+        require(found.held(), "a part of a feature is not contiguous");
+        return found;
+    };
+    labels = view(1);
+    mask = view(2);
+    valid = view(3);
+    first_bit = nb::cast<int64_t>(given[4]);
+}
+
 bool read_array(const View& X, const Machine::Columns& columns, Source& source) {
     if (!X.held() || X->ndim != 2) return false;
     const auto dtype = dtype_of(X);
@@ -76,17 +97,35 @@ bool read_array(const View& X, const Machine::Columns& columns, Source& source) 
     return true;
 }
 
-bool read_features(const std::vector<View>& features, int64_t n_rows,
+bool read_features(const std::vector<GivenFeature>& features, int64_t n_rows,
                    const Machine::Columns& columns, Source& source) {
     require(static_cast<int64_t>(features.size()) == columns.n_features, "X has the wrong width");
     source.n_rows = n_rows;
     source.integers_single = columns.single;
-    for (const View& view : features) {
+    for (const GivenFeature& given : features) {
+        const View& view = given.values;
         if (!view.held() || view->ndim != 1) return false;
         const auto dtype = dtype_of(view);
         if (!dtype) return false;
         require(view->shape[0] == n_rows, "columns differ in length");
-        source.features.push_back({static_cast<const char*>(view->buf), view->strides[0], *dtype});
+        Feature feature{static_cast<const char*>(view->buf), view->strides[0], *dtype};
+        if (given.labels.held()) {
+            require(is_whole(*dtype), "labels are counted by whole numbers");
+            require(given.labels->itemsize == 8, "positions of labels are float64");
+            feature.labels = static_cast<const double*>(given.labels->buf);
+            feature.n_labels = given.labels->len / 8;
+        }
+        if (given.mask.held()) {
+            require(given.mask->len == n_rows, "a mask has a byte for each row");
+            feature.mask = static_cast<const uint8_t*>(given.mask->buf);
+        }
+        if (given.valid.held()) {
+            require(given.first_bit >= 0 && given.valid->len >= (given.first_bit + n_rows + 7) / 8,
+                    "valid has a bit for each row");
+            feature.valid = static_cast<const uint8_t*>(given.valid->buf);
+            feature.first_bit = given.first_bit;
+        }
+        source.features.push_back(feature);
     }
     return true;
 }

@@ -6,31 +6,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/view.hpp"
 #include "engine/plan/machine.hpp"
 #include "engine/source.hpp"
 
 namespace dm::engine {
 
-// A buffer of a Python object, held as long as this lives.
-class View {
-public:
-    View(nanobind::handle object, int flags) {
-        held_ = PyObject_GetBuffer(object.ptr(), &view_, flags) == 0;
-        if (!held_) PyErr_Clear();
-    }
-    // With strides and a format, as rows are read.
-    explicit View(nanobind::handle object) : View(object, PyBUF_STRIDES | PyBUF_FORMAT) {}
-    ~View() {
-        if (held_) PyBuffer_Release(&view_);
-    }
-    View(const View&) = delete;
-    View(View&& other) noexcept : view_(other.view_), held_(other.held_) { other.held_ = false; }
-    bool held() const { return held_; }
-    const Py_buffer* operator->() const { return &view_; }
+using common::View;
 
-private:
-    Py_buffer view_{};
-    bool held_ = false;
+// A feature as Python gives it: an array; or a tuple of an array, positions of labels that its
+// values count (float64), a byte for each row that is true where it is missing, bits that are set
+// where it is not, and which of these bits is the first row's. Each but the array may be None.
+struct GivenFeature {
+    View values, labels, mask, valid;
+    int64_t first_bit = 0;
+    explicit GivenFeature(nanobind::handle given);
 };
 
 // Each fills `source` and returns true, or returns false where the engine does not read such
@@ -39,8 +29,8 @@ private:
 // A two-dimensional array.
 bool read_array(const View& X, const Machine::Columns& columns, Source& source);
 
-// One-dimensional arrays, one for each feature.
-bool read_features(const std::vector<View>& features, int64_t n_rows,
+// One of them for each feature.
+bool read_features(const std::vector<GivenFeature>& features, int64_t n_rows,
                    const Machine::Columns& columns, Source& source);
 
 // Compressed sparse rows, without duplicates.

@@ -8,7 +8,7 @@ namespace dm::engine {
 template <typename Sum>
 void Engine::select_group(const Tile<Sum>& tile, const Section& section, const Group& group) const {
     const Kernels& kernels = *plan.kernels;
-    const SelectGroup view = group.view(section.planes);
+    const SelectGroup view = section.view(group);
     uint8_t* slots = tile.own.prepare_slots(group.n_slots);
     tile.own.labels.reserve(kBlockRows * 4);
     uint8_t* labels = tile.own.labels.as();

@@ -52,7 +52,10 @@ void Engine::walk_trees(const Tile<Sum>& tile, const Section& section, const Gro
     for (int64_t tree = group.first; tree < group.last; ++tree) {
         const Node* nodes = all + plan.walks.start[tree];
         if (n >= kBlockRows) prefetch(nodes, all + plan.walks.start[tree + 1]);
-        start_walk(tile, section, tree, ends);
+        if (plan.tops[tree].tests.empty())
+            std::memset(ends, 0, static_cast<size_t>(n * 4));
+        else
+            run_top(tile, section, tree, ends);
         walks.deep(nodes, tile.own.row_codes.template as<uint16_t>(), section.n_planes, n,
                    under_way, ends);
         if (adds_ends) {
@@ -69,18 +72,13 @@ void Engine::walk_trees(const Tile<Sum>& tile, const Section& section, const Gro
     }
 }
 
-// The node of each row from where the walk starts: the root, or where the top's selects end.
+// Where each row goes on after the selects of a tree's top.
 template <typename Sum>
-void Engine::start_walk(const Tile<Sum>& tile, const Section& section, int64_t tree,
-                        uint32_t* ends) const {
+void Engine::run_top(const Tile<Sum>& tile, const Section& section, int64_t tree,
+                     uint32_t* ends) const {
     const Kernels& kernels = *plan.kernels;
-    const Top& top = plan.walks.tops[tree];
-    if (top.tests.empty()) {
-        std::memset(ends, 0, static_cast<size_t>(tile.n * 4));
-        return;
-    }
-    const SelectGroup view{top.tests.data(), static_cast<int64_t>(top.tests.size()),
-                           section.planes.data(), top.selects.data(), top.bits.data()};
+    const Top& top = plan.tops[tree];
+    const SelectGroup view = section.view(top);
     uint8_t* slots = tile.own.prepare_slots(top.n_slots);
     tile.own.top_labels.reserve(kBlockRows);
     uint8_t* labels = tile.own.top_labels.as();
@@ -92,6 +90,8 @@ void Engine::start_walk(const Tile<Sum>& tile, const Section& section, int64_t t
     }
 }
 
+template void Engine::run_top(const Tile<float>&, const Section&, int64_t, uint32_t*) const;
+template void Engine::run_top(const Tile<double>&, const Section&, int64_t, uint32_t*) const;
 template void Engine::walk_group(const Tile<float>&, const Section&, const Group&) const;
 template void Engine::walk_group(const Tile<double>&, const Section&, const Group&) const;
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/arrays.hpp"
+#include "common/interruptible.hpp"
 #include "common/require.hpp"
 #include "common/threads.hpp"
 #include "search/coarse_ranks.hpp"
@@ -27,6 +28,7 @@ namespace {
 using common::Array;
 using common::give;
 using common::In;
+using common::interruptible;
 using common::require;
 
 template <typename A>
@@ -98,18 +100,20 @@ public:
                 "a setting is out of range");
         SearchSettings settings{max_leaves,           max_depth, least, temperature, n_moves, seed,
                                 objective_of(mixture)};
-        nb::gil_scoped_release release;
-        searches_.push_back(
-            std::make_unique<LocalSearch>(rows_, coarse_rows_, by_row_.data(), settings));
+        interruptible([&] {
+            searches_.push_back(
+                std::make_unique<LocalSearch>(rows_, coarse_rows_, by_row_.data(), settings));
+        });
     }
 
     // Search i does moves(i) moves.
     void advance(In<int64_t, 1> moves, int64_t n_threads) {
         require(moves.shape(0) == searches_.size(), "moves for each search");
         const std::vector<int64_t> n_moves = copied(moves);
-        nb::gil_scoped_release release;
-        common::share(static_cast<int64_t>(searches_.size()), n_threads, [&](auto next) {
-            for (int64_t i = next(); i >= 0; i = next()) searches_[i]->advance(n_moves[i]);
+        interruptible([&] {
+            common::share(static_cast<int64_t>(searches_.size()), n_threads, [&](auto next) {
+                for (int64_t i = next(); i >= 0; i = next()) searches_[i]->advance(n_moves[i]);
+            });
         });
     }
 
@@ -119,8 +123,7 @@ public:
     }
 
     void grow(int64_t i) {
-        nb::gil_scoped_release release;
-        at(i).grow();
+        interruptible([&] { at(i).grow(); });
     }
 
     void aim(int64_t i, In<double, 1> mixture) { at(i).aim(objective_of(mixture)); }
@@ -180,27 +183,25 @@ public:
         require(
             others.rows_.n == rows_.n && others.rows_.m == rows_.m && others.n_ranks_ == n_ranks_,
             "searches over other rows");
-        nb::gil_scoped_release release;
-        const TreeArrays found = others.at(j).tree();
-        require(static_cast<int64_t>(found.left.size()) <= at(i).places(), "a tree too large");
-        at(i).adopt(found);
+        interruptible([&] {
+            const TreeArrays found = others.at(j).tree();
+            require(static_cast<int64_t>(found.left.size()) <= at(i).places(), "a tree too large");
+            at(i).adopt(found);
+        });
     }
 
     std::pair<Array<double, 1>, Array<int32_t, 1>> out_of_bag(int64_t n_trees, int64_t least,
                                                               int64_t n_tried, uint64_t seed,
                                                               int64_t n_threads) const {
         require(least >= 1 && n_tried >= 1, "a setting is out of range");
-        OutOfBag found;
-        {
-            nb::gil_scoped_release release;
-            found = search::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
-        }
+        OutOfBag found = interruptible([&] {
+            return search::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
+        });
         return {give(std::move(found.sum)), give(std::move(found.count))};
     }
 
     void polish(int64_t i) {
-        nb::gil_scoped_release release;
-        at(i).polish();
+        interruptible([&] { at(i).polish(); });
     }
 
 private:

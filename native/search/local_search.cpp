@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/interrupts.hpp"
+
 namespace dm::search {
 
 // -- growth ---------------------------------------------------------------------------------------
@@ -57,9 +59,17 @@ void LocalSearch::spend(Tree& tree, bool partly, int32_t barred) {
 }
 
 void LocalSearch::grow() {
-    spend(current_, false, -1);
-    total_loss(current_);
-    best_ = current_;
+    const auto keep = [&] {
+        total_loss(current_);
+        best_ = current_;
+    };
+    try {
+        spend(current_, false, -1);
+    } catch (const common::Interrupted&) {
+        keep();  // a leaf is looked at before anything is changed: what is grown is whole
+        throw;
+    }
+    keep();
 }
 
 // -- TAO's step -----------------------------------------------------------------------------------
@@ -216,6 +226,7 @@ bool LocalSearch::change(Tree& tree) {
 }
 
 void LocalSearch::move() {
+    common::poll();
     const double progress =
         static_cast<double>(moves_done_++) / static_cast<double>(settings_.n_moves);
     trial_ = current_;
@@ -246,9 +257,12 @@ void LocalSearch::move() {
 }
 
 void LocalSearch::advance(int64_t n_moves) {
+    struct Back {
+        LocalSearch& own;
+        ~Back() { own.search_ = &own.fine_; }  // a move may be interrupted, too
+    } back{*this};
     search_ = &coarse_;
     for (int64_t i = 0; i < n_moves; ++i) move();
-    search_ = &fine_;
 }
 
 void LocalSearch::polish() {

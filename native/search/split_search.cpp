@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "common/interrupts.hpp"
+
 namespace dm::search {
 
 namespace {
@@ -203,6 +205,7 @@ void SplitSearch::sweep_error(int64_t present, bool missing_left) {
 }
 
 void SplitSearch::purest(const Objective& objective, int32_t feature, int64_t least, Split& best) {
+    common::poll();
     objective_ = objective;
     if (!rows_.classify() && rows_.k == 1 && rows_.n_ranks[feature] <= 2 * count_)
         return purest_number(feature, least, best);
@@ -313,6 +316,7 @@ void SplitSearch::purest_of_bins(int32_t feature, int64_t least, Split& best) {
 }
 
 void SplitSearch::preferred(int32_t feature, int64_t least, Split& best) {
+    common::poll();
     const uint16_t* column = rows_.rank + int64_t{feature} * rows_.m;
     const int64_t n_ranks = rows_.n_ranks[feature];
     // A histogram over all ranks where they are not many more than rows, else the rows in order.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/arrays.hpp"
+#include "common/interruptible.hpp"
 #include "common/require.hpp"
 #include "soft/passes.hpp"
 
@@ -62,8 +63,7 @@ void py_forward(const Plan& plan, const std::string& target, Strided<const T> z,
                 Out<T, 2> out) {
     const auto call = call_of<T>(plan, target, z, t, nudge, slope, V, skip, n_threads);
     require(has_shape(out, call.m, plan.n_outputs), "out has the wrong shape");
-    nb::gil_scoped_release release;
-    forward<T>(plan, call, out.data());
+    common::interruptible([&] { forward<T>(plan, call, out.data()); });
 }
 
 template <typename T>
@@ -77,10 +77,11 @@ void py_backward(const Plan& plan, const std::string& target, Strided<const T> z
                 has_shape(dV, plan.n_leaves(), plan.width()) &&
                 (!dz || has_shape(*dz, call.m, plan.n_columns)),
             "an output has the wrong shape");
-    nb::gil_scoped_release release;
-    backward<T>(plan, call, G.data(),
-                {dt.data(), dslope.data(), dV.data(), dz ? dz->data() : nullptr,
-                 dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
+    common::interruptible([&] {
+        backward<T>(plan, call, G.data(),
+                    {dt.data(), dslope.data(), dV.data(), dz ? dz->data() : nullptr,
+                     dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
+    });
 }
 
 template <typename T>

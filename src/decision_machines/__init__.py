@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from . import stream
 from .errors import (
     DecisionMachinesError,
     InexactWarning,
@@ -26,10 +25,11 @@ from .errors import (
     NotATreeError,
     TimedOutError,
     UnsupportedModelError,
+    UntestedReleaseWarning,
 )
-from .explain import certify, diff, explain_mismatch
 from .libraries import convert, load
 from .machine import (
+    Assembly,
     CategorySets,
     Columns,
     DecisionMachine,
@@ -44,7 +44,6 @@ from .machine import (
     tree_of_templates,
 )
 from .run.engines.processor import engine_info
-from .stream import expr
 
 __version__ = "0.1.0"
 
@@ -52,6 +51,7 @@ __version__ = "0.1.0"
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "Assembly",
     "CategorySets",
     "Columns",
     "DecisionMachine",
@@ -68,6 +68,7 @@ __all__ = [
     "TimedOutError",
     "Trees",
     "UnsupportedModelError",
+    "UntestedReleaseWarning",
     "certify",
     "column_rank",
     "convert",
@@ -84,12 +85,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import stream as stream
     from .estimators import DecisionMachineClassifier as DecisionMachineClassifier
     from .estimators import DecisionMachineRegressor as DecisionMachineRegressor
     from .estimators import NonGreedyTreeClassifier as NonGreedyTreeClassifier
     from .estimators import NonGreedyTreeRegressor as NonGreedyTreeRegressor
     from .estimators import TemplateCodeClassifier as TemplateCodeClassifier
+    from .explain import certify as certify
+    from .explain import diff as diff
+    from .explain import explain_mismatch as explain_mismatch
     from .explain.shapley.explainer import TreeExplainer as TreeExplainer
+    from .stream import expr as expr
     from .train.tune import tune as tune
 
 LAZY = {
@@ -98,11 +104,17 @@ LAZY = {
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),
-    "TreeExplainer": ("explain.shapley.explainer", ""),
+    "TreeExplainer": ("explain.shapley.explainer", None),
+    "certify": ("explain", None),
+    "diff": ("explain", None),
+    "explain_mismatch": ("explain", None),
+    "expr": ("stream", None),
+    "stream": ("stream", None),
     "tune": ("train.tune", "torch"),
 }
-"""Names looked up on first use, for importing this package loads no optional library: the module
-that has each, and the library (of an extra of the same name) that it needs."""
+"""Names looked up on first use, because importing this package loads no optional library and no
+room that predicting does without: the module that has each, or is it, and the library (of an extra
+of the same name) that it needs."""
 LIBRARIES = {"sklearn": "scikit-learn", "torch": "torch"}
 
 
@@ -113,9 +125,10 @@ def __getattr__(name: str) -> Any:
 
     module, library = LAZY[name]
     try:
-        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        found = importlib.import_module(f"{__name__}.{module}")
+        return found if name == module else getattr(found, name)
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != library:
+        if library is None or (error.name or "").split(".")[0] != library:
             raise
         raise MissingLibraryError(
             f"looking up {name}",

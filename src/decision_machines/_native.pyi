@@ -1,6 +1,6 @@
 """C++ kernels of decision_machines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 import enum
 from typing import Annotated, Any, overload
 
@@ -31,6 +31,27 @@ def templates(children: Annotated[NDArray[numpy.int32], dict(shape=(None, None),
 def template_product(children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], h: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], p: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """The product of one tree's templates with h."""
 
+class LabelPositions:
+    """Labels of a feature as positions, each distinct one looked up once."""
+
+    def __init__(self, known: dict, ask: Callable, only_text: bool) -> None: ...
+
+    def of(self, label: object) -> float: ...
+
+    def objects(self, values: object, out: object) -> None:
+        """Positions of an array of objects into `out`, float64."""
+
+    def text(self, data: object | None, offsets: object, wide: bool, valid: object | None, first: int, out: object) -> None:
+        """The same of Arrow text, from row `first` of its buffers on."""
+
+class RowReader:
+    """One row by names or in order, as an array."""
+
+    def __init__(self, names: Iterable[str] | None, labels: list[LabelPositions | None], single: bool, labels_in_lists: bool) -> None: ...
+
+    def read(self, row: object) -> numpy.typing.NDArray[Any] | None:
+        """An array of one row, or None where it takes more than this to read."""
+
 def targets() -> list[str]:
     """Targets that this processor runs, from the plainest to the fastest."""
 
@@ -38,21 +59,24 @@ class Kind(enum.Enum):
     """A way to evaluate trees."""
 
     auto = 0
-    """For each tree the cheaper one of select and deep."""
+    """For each tree the cheapest one of select, record and deep."""
 
     select = 1
     """All tests of a tree as bitmaps, then selects between them."""
 
-    deep = 2
+    record = 2
+    """Records of 32 tests, the top of large trees by selects."""
+
+    deep = 3
     """A walk over coded columns, the top of large trees by selects."""
 
-    pack = 3
+    pack = 4
     """One row at a time, 64 tests to a register of bytes."""
 
-    raw = 4
+    raw = 5
     """One row at a time, a walk over the columns themselves."""
 
-    oblique = 5
+    oblique = 6
     """Tests that weigh several columns, a level at a time."""
 
 class Machine:
@@ -148,7 +172,9 @@ class Engine:
         """
 
     def features(self, columns: Sequence[object], n_rows: int, out: object, wants_leaves: bool, n_threads: int) -> bool:
-        """The same of one-dimensional arrays, one for each feature."""
+        """
+        The same of one-dimensional arrays, one for each feature, or tuples: an array, positions of the labels that it counts, a mask of missing rows, bits of rows that are not missing and the first row's among them; None for what there is not.
+        """
 
     def sparse(self, data: object, indices: object, indptr: object, out: object, wants_leaves: bool, n_threads: int) -> bool:
         """The same of compressed sparse rows, without duplicates."""
@@ -157,6 +183,17 @@ class Engine:
         """Margins of one row, or None where X is not a NumPy array of one row."""
 
     def describe(self) -> PlanDescription: ...
+
+class LookUpTables:
+    """Tables of statistics, ready to be looked up."""
+
+    def read(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], n_threads: int) -> None:
+        """
+        Statistics of each row: x holds a row for each input, z one for each column.
+        """
+
+def look_up_tables(n_inputs: int, column_table: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], column_statistic: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], term_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], input: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], kind: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], number: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], missing: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], adds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_adds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], key_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_statistics: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> LookUpTables:
+    """The tables of a machine's look-up columns."""
 
 class SoftPlan:
     """Trees whose gates are soft; their structure alone."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class DecisionMachinesError(Exception):
     """Base of all errors raised on purpose by this library.
@@ -28,7 +30,7 @@ class InvariantError(DecisionMachinesError, ValueError):
         super().__init__(f"checking the machine's invariant '{invariant}'", found, remedy)
         self.invariant = invariant
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.invariant, self.found, self.remedy)
 
 
@@ -58,3 +60,7 @@ class TimedOutError(DecisionMachinesError, TimeoutError):
 
 class InexactWarning(UserWarning):
     """A written model may differ from its machine in the last digits; the message says why."""
+
+
+class UntestedReleaseWarning(UserWarning):
+    """A model comes from a newer release of its library than any that the tests run against."""

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from types import SimpleNamespace
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_what_cannot_be_written_leaves_no_file(run, xgboost_file, tmp_path):
 def test_an_unknown_kind_is_refused_before_anything_is_read(run, tmp_path, arguments):
     done = run("convert", tmp_path / "absent", "-o", *arguments)
     assert done.returncode == 2
-    assert "no kind of model" in " ".join(done.stderr.split())
+    assert "a kind of model that we write" in " ".join(done.stderr.split())
 
 
 def test_a_machine_has_no_original_to_verify_against(run, xgboost_file, tmp_path):
@@ -103,3 +104,24 @@ def test_a_machine_has_no_original_to_verify_against(run, xgboost_file, tmp_path
     assert "Traceback" not in done.stderr
     done = run("inspect", tmp_path / "m.dm", "--json")
     assert json.loads(done.stdout)["trees"] == 5
+
+
+def test_text_categories_go_to_onnx_with_their_labels_or_as_codes(run, tmp_path):
+    import onnx
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.normal(size=80), "colour": rng.choice(["red", "blue"], 80)})
+    model = dm.DecisionMachineClassifier(max_leaves=4, n_iterations=2).fit(X, X["colour"] == "red")
+    model.machine_.save(tmp_path / "m.dm")
+    done = run("convert", tmp_path / "m.dm", "-o", tmp_path / "m.onnx")
+    assert done.returncode == 0, done.stderr
+    found = onnx.load(tmp_path / "m.onnx").graph
+    assert [given.name for given in found.input] == ["size", "colour"]
+    assert [node.op_type for node in found.node][:1] == ["LabelEncoder"]
+    done = run("convert", tmp_path / "m.dm", "-o", tmp_path / "m.onnx", "--labels", "codes")
+    assert done.returncode == 0, done.stderr
+    assert [given.name for given in onnx.load(tmp_path / "m.onnx").graph.input] == ["X"]
+    assert run("convert", tmp_path / "m.dm", "-o", tmp_path / "x.onnx", "--labels", "?") == (
+        SimpleNamespace(returncode=2, stdout="", stderr=ANY)
+    )

@@ -98,9 +98,9 @@ REFUSED_BY_TRAIN = {
     "balanced numbers": (["rows.csv", "--balanced"], "--balanced for numbers"),
     "linear alone": (["rows.csv", "--linear"], "--linear without --oblique"),
     "no file": (["none.csv"], "there is no such file"),
-    "an empty file": (["empty.csv"], "no readable table"),
-    "bytes": (["bytes.csv"], "no readable table"),
-    "a ragged file": (["ragged.csv"], "no readable table"),
+    "an empty file": (["empty.csv"], "not a readable table"),
+    "bytes": (["bytes.csv"], "not a readable table"),
+    "a ragged file": (["ragged.csv"], "not a readable table"),
 }
 
 
@@ -135,12 +135,12 @@ def test_tune_writes_what_the_suffix_says(folder, tmp_path, suffix):
 REFUSED_BY_TUNE = {
     "no folder": (["rows.csv", "-o", "no/such/model.dm"], "there is no folder"),
     "a kind that cannot hold it": (["rows.csv", "-o", "tuned.json"], "XGBoost model compares"),
-    "weights of text": (["rows.csv", "--weight", "id"], "sample_weight is no array of numbers"),
+    "weights of text": (["rows.csv", "--weight", "id"], "sample_weight is not an array of numbers"),
     "weights of 0": (["rows.csv", "--weight", "zero"], "have weights of 0"),
     "text for numbers": (["rows.csv", "--target", "sold"], "such as '(yes|no)'"),
     "oblique tests": (["rows.csv", "-o", "tuned.txt", "--oblique"], "may not hold"),
     "no file": (["none.csv"], "there is no such file"),
-    "no checkpoint": (["rows.csv", "--checkpoint", "rows.csv", "--resume"], "no checkpoint"),
+    "no checkpoint": (["rows.csv", "--checkpoint", "rows.csv", "--resume"], "not a checkpoint"),
 }
 
 

@@ -115,3 +115,66 @@ def test_a_ranker_of_catboost_is_certified():
     )
     assert dm.certify(dm.convert(model), model, X)
     assert not dm.explain_mismatch(dm.convert(model), model, X)
+
+
+@pytest.mark.parametrize("grow", ["SymmetricTree", "Lossguide", "Depthwise"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_catboosts_json_is_proven_against_the_numbers_that_it_has(tmp_path, grow, outputs):
+    X = np.random.default_rng(0).normal(size=(500, 4))
+    y = np.stack([X[:, 0] * X[:, 1] + X[:, 2], X[:, 3]], axis=1)[:, :outputs]
+    loss = "RMSE" if outputs == 1 else "MultiRMSE"
+    options = {k: v for k, v in OPTIONS.items() if k not in ("cat_features", "iterations", "depth")}
+    model = CatBoostRegressor(
+        loss_function=loss, grow_policy=grow, iterations=20, depth=4, **options
+    ).fit(X, y)
+    path = tmp_path / "model.json"
+    model.save_model(str(path), format="json")
+    # The machine is the model that was trained, to the bit; so is what we compare it with.
+    machine = dm.load(path)
+    expected = model.predict(X).reshape(len(X), -1)
+    assert np.array_equal(machine.margin(X), expected)
+    assert np.array_equal(open_original(path).predict(X).reshape(len(X), -1), expected)
+    done = run("verify", path)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("PROVEN")
+
+
+def test_a_wrong_number_in_catboosts_json_is_not_mended_away(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    options = {k: v for k, v in OPTIONS.items() if k != "cat_features"}
+    model = CatBoostRegressor(**options).fit(X, X[:, 0])
+    path = tmp_path / "model.json"
+    model.save_model(str(path), format="json")
+    from decision_machines.libraries.catboost import read
+
+    honest = read.read_catboost_bytes
+
+    def lying(data, source):
+        machine = honest(data, source)
+        return replace(machine, V=machine.V[::-1].copy())  # numbers of the file, elsewhere
+
+    monkeypatch.setattr(read, "read_catboost_bytes", lying)
+    dm.libraries.registry.formats.cache_clear()
+    try:
+        done = run("verify", path, "--json")
+    finally:
+        dm.libraries.registry.formats.cache_clear()
+    assert (done.exit_code, json.loads(done.stdout)["verdict"]) == (1, "differs")
+
+
+def test_what_could_not_be_probed_is_told_from_what_differs(colours, tmp_path):
+    model = CatBoostClassifier(**OPTIONS).fit(colours[["x", "colour"]], colours["y"])
+    model.save_model(str(tmp_path / "model.cbm"))
+    done = run("verify", tmp_path / "model.cbm")
+    assert done.exit_code == 4
+    assert done.stdout.startswith("PARTLY PROVEN")
+    assert "could not be probed" in " ".join(done.stdout.split())
+    done = run("verify", tmp_path / "model.cbm", "--json")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["holds"], told["verdict"]) == (4, False, "partly proven")
+    # A label in no row is still not known.
+    rows = colours[colours["colour"] != "red"]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    done = run("verify", tmp_path / "model.cbm", "--data", tmp_path / "rows.csv")
+    assert done.exit_code == 4, done.stdout
+    assert "equal on all" in done.stdout

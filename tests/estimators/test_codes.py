@@ -162,7 +162,7 @@ def test_grid_search_reaches_the_inner_learner():
         ({"coding": np.array([[1, 2], [1, -1], [-1, 1]])}, "other entries"),
         ({"decoding": "soft"}, "decoding = 'soft'"),
         ({"n_trees": 0}, "n_trees = 0"),
-        ({"estimator": 3}, "no classifier"),
+        ({"estimator": 3}, "not a classifier"),
     ],
 )
 def test_what_is_no_code_is_refused_in_words(options, found):

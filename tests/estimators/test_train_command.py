@@ -105,7 +105,7 @@ def test_many_trees_and_soft(rows, tmp_path):
     [
         (["--target", "nothing"], "no column 'nothing'"),
         (["--target", "price"], "different texts"),
-        (["--target", "grade", "--kind", "regression"], "is no number"),
+        (["--target", "grade", "--kind", "regression"], "is not a number"),
         (["--target", "grade", "--kind", "ranking"], "--kind ranking"),
         (["--target", "price", "-o", "model.docx"], "docx"),
         (["--target", "price", "-o", "model.onnx"], "'id' holds text"),

@@ -12,12 +12,24 @@ from hypothesis import given
 from strategies import machines, make_machine, probe_rows
 
 import decision_machines as dm
-from decision_machines.machine import compose
+from decision_machines.machine import Accepted, compose
 from decision_machines.machine.coded import coded
 from decision_machines.machine.feature_names import columns_of_features, feature_number, known_as
+from decision_machines.machine.look_ups import LookUps
 from decision_machines.machine.values import wide_values
 
 # ---------------------------------------------------------------------- the direct sum
+
+
+def no_look_ups():
+    """A table without keys, and no column of it."""
+    none = np.empty(0)
+    starts = np.zeros(2)
+    return LookUps(
+        *(none, none, starts, none, none, none, none, none),
+        *(np.zeros(1), none, starts, none, np.ones(1), np.zeros(1)),
+    )
+
 
 OTHER_COLUMNS = {
     "n_features": None,
@@ -31,6 +43,9 @@ OTHER_COLUMNS = {
     "encodes_arrays": True,
     "label_hash": "catboost",
     "refuses_new_labels": True,
+    "look_ups": no_look_ups(),
+    "edges": {0: (0.5,)},
+    "accepted": Accepted(*(np.zeros(3), np.ones(3)), *(np.ones(3, bool), np.ones(3, bool))),
 }
 """Another value of each property of the columns that a direct sum cannot join."""
 OTHER_OUTPUT = {

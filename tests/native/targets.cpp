@@ -186,7 +186,7 @@ void check(const Random& own, const std::vector<X>& rows, dm::engine::Dtype dtyp
             const dm::engine::Engine engine(
                 dm::engine::compile(own.machine, kernels, {entry.kind, true}));
             for (const dm::engine::Tree& tree : engine.plan.trees) ++tally.trees[tree.kind];
-            for (const int64_t n : {int64_t{1}, int64_t{30}, n_rows}) {
+            for (const int64_t n : {int64_t{1}, int64_t{30}, int64_t{77}, n_rows}) {
                 if (n < dm::engine::kFewRows && !engine.plan.can_walk()) continue;
                 const int wrong = count_wrong<X, Sum>(own, engine, rows, dtype, n);
                 if (wrong)
@@ -204,6 +204,11 @@ int main() {
     const std::vector<int> full(9, 64), many(40, 64), mixed{64, 31, 16, 5, 64};
     std::vector<Shape> shapes = {{{1}},  {{2, 1, 3}}, {mixed},
                                  {full}, {{300, 20}}, {{2000, 700, 64}}};
+    // Records of columns in one register, two and four, and too many columns for them; a column of
+    // more than 255 thresholds, in buckets.
+    for (const int64_t n_features : {int64_t{20}, int64_t{50}, int64_t{128}, int64_t{130}})
+        shapes.push_back({{900, 1, 40}, n_features});
+    shapes.push_back({{3000}, 3});
     shapes.push_back({many});  // more than 255 thresholds in a column: packs of two planes for it
     for (const Weights weights : {Weights::some, Weights::all})
         for (const bool has_rules : {false, true})
@@ -241,18 +246,20 @@ int main() {
                 }
                 ++tally.machines;
             }
-    bool can_pack = false;
+    bool can_pack = false, has_records = false;
     std::printf("%d machines on", tally.machines);
     for (const dm::engine::Kernels* kernels : dm::engine::available_kernels()) {
         std::printf(" %s", kernels->name);
         can_pack |= kernels->packs != nullptr;
+        has_records |= kernels->records != nullptr;
     }
     bool all_kinds = true;
     for (const dm::engine::KindEntry& entry : dm::engine::kKinds) {
         if (entry.kind == dm::engine::Kind::by_tree) continue;
         std::printf(", %d trees by %s", tally.trees[entry.kind], entry.name);
-        all_kinds &=
-            tally.trees[entry.kind] > 0 || (entry.kind == dm::engine::Kind::pack && !can_pack);
+        all_kinds &= tally.trees[entry.kind] > 0 ||
+                     (entry.kind == dm::engine::Kind::pack && !can_pack) ||
+                     (entry.kind == dm::engine::Kind::record && !has_records);
     }
     std::printf(": %d wrong\n", tally.wrong);
     return tally.wrong != 0 || !all_kinds;

@@ -45,7 +45,7 @@ case $($CXX -dumpmachine) in
             kernels v4_vbmi -march=x86-64-v4 -mavx512vbmi
         fi
         ;;
-    aarch64*) kernels neon ;;
+    aarch64* | arm64*) kernels neon ;;
 esac
 engine="$targets $root/native/engine/kernels/find.cpp"
 for source in "$root"/native/engine/*.cpp "$root"/native/engine/plan/*.cpp; do

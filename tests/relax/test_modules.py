@@ -223,3 +223,32 @@ def test_a_network_cast_to_float32_keeps_every_threshold_on_its_side():
     exits = net(torch.from_numpy(rows), return_weights=True)[1]
     assert torch.all(exit_weights(machine, exits, torch.from_numpy(rows)) == 1)
     assert net.harden().equals(machine)
+
+
+def test_the_dtype_is_the_machines_own_until_the_network_is_cast():
+    """float32 features of a machine that sums in float64 are answered in float64, exactly."""
+    from sklearn.datasets import load_iris
+    from sklearn.ensemble import RandomForestClassifier
+
+    X, y = load_iris(return_X_y=True)
+    machine = dm.convert(RandomForestClassifier(5, random_state=0).fit(X, y))
+    rows = torch.from_numpy(machine.features(X))
+    assert rows.dtype == torch.float32
+    exact = machine.soften("logical", output="margin")(rows)
+    assert np.array_equal(exact.detach().numpy(), machine.margin(X))
+    assert exact.dtype == torch.float64
+
+    def network(**options):
+        head = machine.soften("soft_tree", tau=0.1, data=X, output="margin", **options)
+        return torch.nn.Sequential(torch.nn.Linear(4, 4), head, torch.nn.Linear(3, 2))
+
+    with pytest.raises(RuntimeError, match="dtype"):
+        network()(rows)
+    for net in (network(dtype=torch.float32), network().float(), network().to(torch.float32)):
+        answer = net(rows)
+        assert answer.dtype == torch.float32
+        answer.sum().backward()
+        assert all(p.dtype == torch.float32 for p in net.parameters())
+        assert net[1].t.grad.dtype == torch.float32
+        assert net[1].t.grad.abs().sum() > 0
+    assert network().double()(rows.double()).dtype == torch.float64

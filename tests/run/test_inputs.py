@@ -240,12 +240,10 @@ REFUSED = {
     "array of text": np.array([["2", "1", "2", "2"]]),
     "array of bytes": np.array([[b"2", b"1", b"2", b"2"]]),
     "object with text": with_bad_entry("two"),
-    "object with None": with_bad_entry(None),
     "object with a list": with_bad_entry([1, 2]),
     "object with a date": with_bad_entry(datetime.date(2020, 1, 1)),
     "object with a complex": with_bad_entry(1j),
     "object with a dict": with_bad_entry({}),
-    "list with None": [[2, 1, 2, None]],
     "ragged lists": [[2, 1, 2, 2], [2, 1]],
     "ragged deep lists": [[2, 1, 2, [2]], [2, 1, 2, 2]],
     "dates": np.zeros((2, 4), dtype="datetime64[D]"),
@@ -266,7 +264,7 @@ REFUSED = {
     "huge integers": [[10**400, 1, 2, 2]],
     "voids": np.zeros((2, 4), dtype="V8"),
     "an empty list": [],
-    "NaT": [[np.datetime64("NaT"), 1, 2, 2]],
+    "NaT": [[np.datetime64("NaT", "D"), 1, 2, 2]],
 }
 
 
@@ -276,9 +274,31 @@ def test_what_is_no_matrix_of_numbers_is_refused(kind):
 
 
 @pytest.mark.parametrize("method", [*METHODS, "predict_proba"])
-@pytest.mark.parametrize("kind", ["None", "array of text", "ragged lists", "object with None"])
+@pytest.mark.parametrize("kind", ["None", "array of text", "ragged lists", "object with text"])
 def test_every_method_refuses_alike(kind, method):
     refusal(unnamed(), REFUSED[kind], method)
+
+
+@pytest.mark.parametrize("nothing", ["None", "NaN", "pandas.NA"])
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_among_numbers_is_missing_in_lists_and_object_arrays(nothing, method):
+    if nothing == "pandas.NA":
+        nothing = pytest.importorskip("pandas").NA
+    else:
+        nothing = None if nothing == "None" else np.nan
+    missing = np.array([ROW, ROW], float)
+    missing[1, 2] = np.nan
+    given = with_bad_entry(nothing)
+    expected = getattr(unnamed(), method)(missing)
+    np.testing.assert_array_equal(getattr(unnamed(), method)(given), expected)
+    np.testing.assert_array_equal(getattr(unnamed(), method)(given.tolist()), expected)
+
+
+def test_objects_that_are_all_numbers_are_numbers():
+    given = np.array([ROW, ROW], object)
+    given[0] = [np.float32(2), np.int64(1), True, 2]
+    expected = unnamed().predict(given.astype(float))
+    np.testing.assert_array_equal(unnamed().predict(given), expected)
 
 
 def test_decimals_are_read_or_refused_in_words():
@@ -466,6 +486,37 @@ def test_nulls_among_whole_numbers_and_booleans_are_nan(table):
     data = {"age": [1, None], "income": [4, None], "height": [True, None], "weight": [5, 5]}
     X = [[1, 4, 1, 5], [np.nan, np.nan, np.nan, 5]]
     np.testing.assert_array_equal(named().predict(table(data)), named().predict(X))
+
+
+@pytest.mark.parametrize("fill", [0, np.nan])
+def test_sparse_columns_of_pandas_are_read_as_the_libraries_read_them(fill):
+    pd = pytest.importorskip("pandas")
+    xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (80, 4)).astype(float)
+    X[rng.uniform(size=X.shape) < 0.4] = fill
+    table = pd.DataFrame(X, columns=NAMES)
+    sparse = table.astype({name: pd.SparseDtype(float, fill) for name in NAMES[:3]})
+    y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) > 1
+    for model in (
+        xgboost.XGBClassifier(n_estimators=3, n_jobs=1),
+        lightgbm.LGBMClassifier(n_estimators=3, n_jobs=1, min_child_samples=2, verbose=-1),
+    ):
+        model.fit(table, y)
+        machine = dm.convert(model)
+        np.testing.assert_array_equal(machine.predict_proba(sparse), model.predict_proba(sparse))
+        np.testing.assert_array_equal(machine.features(sparse), machine.features(table))
+
+
+def test_an_estimator_learns_from_sparse_columns_as_from_dense_ones():
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).integers(0, 2, (40, 2))
+    table = pd.DataFrame(X, columns=["a", "b"])
+    sparse = table.astype(pd.SparseDtype(int, 0))
+    learn = dm.DecisionMachineClassifier(max_leaves=4, n_iterations=2)
+    y = X[:, 0] ^ X[:, 1]
+    expected = learn.fit(table, y).predict_proba(table)
+    np.testing.assert_array_equal(learn.fit(sparse, y).predict_proba(sparse), expected)
 
 
 def test_nulls_of_pandas_own_types_are_nan():

@@ -9,46 +9,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import machines, make_machine, probe_rows
+from kernel_checks import KERNELS, TARGETS, check, expected, many, run, same_bits
+from strategies import SHAPES, machines, make_machine, probe_rows
 
 import decision_machines as dm
-from decision_machines.run.engines import native, walk
-from decision_machines.run.inputs.features import read_features
-
-TARGETS = dm.engine_info()["available"]
-KERNELS = ("auto", "select", "deep", "raw", "pack")
-
-
-def expected(machine, X):
-    rows = read_features(X, machine.columns)
-    block = rows.block(0, rows.n_rows)
-    return walk.margin(machine, block), walk.apply(machine, block)
-
-
-def run(plan, machine, X, leaves=False, n_threads=1):
-    shape = (len(X), machine.n_trees if leaves else machine.n_outputs)
-    out = np.empty(shape, np.int32 if leaves else machine.output.dtype)
-    assert plan.array(X, out, leaves, n_threads)
-    return out
-
-
-def same_bits(a, b):
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
-def many(X, n):
-    """n rows, the given ones again and again in new orders."""
-    rng = np.random.default_rng(n)
-    return X[rng.integers(len(X), size=n)]
-
-
-def check(machine, X, targets=TARGETS, kernels=KERNELS):
-    margins, leaves = expected(machine, X)
-    for target in targets:
-        for kernel in kernels:
-            plan = native.compile_plan(machine, target=target, kernel=kernel)
-            assert same_bits(run(plan, machine, X), margins), (target, kernel)
-            assert np.array_equal(run(plan, machine, X, leaves=True), leaves), (target, kernel)
+from decision_machines.run.engines import native
 
 
 @settings(max_examples=60, deadline=None)
@@ -559,3 +524,41 @@ def test_the_native_engine_runs_every_kind_of_input(kind, monkeypatch):
     monkeypatch.delattr(plain, "exit_leaves")
     assert same_bits(machine.margin(given, engine="native"), wanted[0])
     assert np.array_equal(machine.apply(given, engine="native"), wanted[1])
+
+
+@pytest.mark.parametrize("n_features", [5, 20, 50, 100, 130])
+def test_records_are_exact_for_any_number_of_columns_and_rows(n_features):
+    """Tables of every size, rows with and without NaN, and more columns than records take."""
+    rng = np.random.default_rng(n_features)
+    machine = make_machine(
+        [700, 1, 33, 90], rng, values="real", n_features=n_features, n_outputs=3, rules=False
+    )
+    X = rng.standard_normal((1030, n_features))
+    holes = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    for rows in (X, holes, np.asfortranarray(holes.astype(np.float32))):
+        for n in (1, 3, 17, 64, 65, 1030):
+            check(machine, rows[:n], kernels=["record"])
+
+
+def test_records_follow_trees_of_every_shape_to_every_leaf():
+    """Long paths are cut into many records."""
+    for shape in SHAPES:
+        rng = np.random.default_rng(8)
+        machine = make_machine([500, 3], rng, shapes=[shape], rules=False, n_features=4)
+        X = probe_rows(machine)
+        check(machine, X, kernels=["record"])
+
+
+def test_crowded_thresholds_are_ranked_as_even_ones_are():
+    """Buckets, the search tree where they crowd, and neighbours that are equal as floats."""
+    rng = np.random.default_rng(3)
+    even = np.linspace(-3, 3, 900)
+    crowded = np.r_[np.linspace(0, 1e-3, 898), 1e30, -1e30]
+    close = 1.0 + np.arange(900) * 2.0**-52
+    for t in (even, crowded, close):
+        machine = make_machine([901], rng, rules=False, n_features=1)
+        machine = replace(machine, t=rng.permutation(t))
+        near = np.r_[t, np.nextafter(t, np.inf), np.nextafter(t, -np.inf)]
+        X = np.r_[near, np.inf, -np.inf, np.nan][:, None]
+        check(machine, X)
+        check(machine, X.astype(np.float32))

@@ -2,6 +2,8 @@
 
 import ast
 import os
+import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +67,28 @@ def test_an_unknown_target_is_named_with_its_variable_and_the_targets_there_are(
     assert "DECISION_MACHINES_TARGET='v9'" in said
     assert all(name in said for name in TARGETS)
     assert "diverged" not in said
+
+
+LEVELS = {
+    "v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
+    "v3": {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
+    "v4": {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"},
+    "v4_vbmi": {"avx512vbmi"},
+}
+"""What each level of x86-64 adds, in the words of Linux."""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="Linux tells the flags"
+)
+def test_the_targets_are_those_whose_flags_the_system_tells():
+    (told, *_) = re.findall(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    wanted = ["scalar"]
+    for level, flags in LEVELS.items():
+        if not flags <= set(told.split()):
+            break
+        wanted.append(level)
+    assert wanted == TARGETS
 
 
 def test_only_processors_that_the_process_may_use_are_counted(monkeypatch):

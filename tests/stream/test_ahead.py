@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -56,3 +58,26 @@ def test_stopping_early_leaves_no_thread_behind():
     next(results)
     results.close()
     assert not [t for t in threading.enumerate() if t.name.startswith("decision-machines mapped")]
+
+
+LEFT_OPEN = """
+import sys
+import numpy as np
+import decision_machines as dm
+from decision_machines.stream.ahead import ahead
+
+machine, X = dm.figure_one(), np.zeros((1_000_000, 4))
+
+def answers():
+    while True:
+        yield machine.predict(X, n_threads=1)
+
+sys.modules["keeper"] = opened = ahead(ahead(answers()))  # held to the very end
+next(opened)
+print("done")
+"""
+
+
+def test_an_iterator_that_nobody_closed_does_not_abort_the_process_at_its_end():
+    done = subprocess.run([sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

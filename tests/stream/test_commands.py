@@ -163,7 +163,7 @@ def test_a_file_of_a_kind_that_is_not_written_does_not_become_a_folder(model_fil
     for name in ("out.xlsx", "out.json", "out.parq"):
         done = run_dm("predict", model_file, "in.csv", "-o", name, cwd=tmp_path)
         assert done.returncode == 2
-        assert "no kind of table" in done.stderr
+        assert "not a kind of table" in done.stderr
         assert not (tmp_path / name).exists()
     done = run_dm("predict", model_file, "in.csv", "-o", "answers.v2/", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -88,6 +88,39 @@ def test_a_tensor_for_each_feature_is_matched_by_name(client, machine):
     assert found["outputs"][0]["data"] == machine.predict(frame[NAMES]).tolist()
 
 
+@pytest.mark.parametrize("datatype", ["INT64", "INT8", "UINT16", "FP32", "FP64"])
+def test_null_is_missing_in_tensors_of_any_numbers(client, machine, datatype):
+    data = [[1, None, 0, 2], [None, None, 1, 0]]
+    X = np.array(data, float)
+    whole = {"name": "X", "shape": [2, 4], "datatype": datatype, "data": [*data[0], *data[1]]}
+    for given in (whole, {**whole, "data": data}):
+        found = infer(client, [given], ["margin"])
+        assert found["outputs"][0]["data"] == machine.margin(X).reshape(-1).tolist()
+    columns = [
+        {"name": name, "shape": [2], "datatype": datatype, "data": [row[i] for row in data]}
+        for i, name in enumerate(NAMES)
+    ]
+    found = infer(client, columns, ["margin"])
+    assert found["outputs"][0]["data"] == machine.margin(X).reshape(-1).tolist()
+
+
+def test_one_row_by_names_is_answered_as_a_table_of_it(client, machine):
+    frame = rows(1)
+    inputs = [tensor(name, frame[name]) for name in reversed(NAMES)]
+    outputs = ["predict", "predict_proba", "margin", "leaves"]
+    found = infer(client, inputs, outputs)["outputs"]
+    table = frame[NAMES]
+    wanted = [
+        machine.predict(table),
+        machine.predict_proba(table),
+        machine.margin(table),
+        machine.apply(table),
+    ]
+    for one, expected in zip(found, wanted, strict=True):
+        assert one["shape"] == list(expected.shape)
+        assert one["data"] == expected.reshape(-1).tolist()
+
+
 def test_many_rows_are_answered_too(client, machine):
     X = rows(2000)[NAMES].to_numpy()
     found = infer(client, [tensor("X", X)])
@@ -113,6 +146,8 @@ def test_many_rows_are_answered_too(client, machine):
             400,
             "does not hold",
         ),
+        ({"inputs": [tensor("X", [[1.5] * 4], "INT32")]}, 400, "does not hold"),
+        ({"inputs": [tensor("X", [[2] * 4], "BOOL")]}, 400, "does not hold"),
         ({"inputs": [tensor("X", [[1.0] * 4])], "outputs": [{"name": "x"}]}, 400, "no output"),
         ({"inputs": [tensor("p", [1.0])]}, 400, "missing 'q'"),
         ({"inputs": [tensor("p", [1.0]), tensor("q", [1.0, 2.0])]}, 400, "different numbers"),

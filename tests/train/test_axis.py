@@ -337,7 +337,7 @@ def test_a_constant_target_is_one_leaf():
     [
         ({"X": [1.0, 2.0]}, "X has shape"),
         ({"X": np.empty((0, 3))}, "X has shape"),
-        ({"X": [["a"], ["b"]]}, "no array of numbers"),
+        ({"X": [["a"], ["b"]]}, "not an array of numbers"),
         ({"y": [0.0, np.nan]}, "y[1] is nan"),
         ({"y": [0.0]}, "y of shape"),
         ({"y": [0, 2], "n_classes": 2}, "codes from 0 to 2"),

@@ -331,7 +331,7 @@ def test_the_soft_module_answers_near_the_machine():
         ({"X": np.zeros((2, 0))}, "0 features"),
         ({"sample_weight": np.array([1.0, -1.0])}, "weight"),
         ({"sample_weight": np.zeros(2)}, "weight 0"),
-        ({"X": np.array([["a"], ["b"]])}, "no array of numbers"),
+        ({"X": np.array([["a"], ["b"]])}, "not an array of numbers"),
         ({"validation": (np.zeros((2, 3)), np.zeros(2))}, "3 features"),
     ],
 )

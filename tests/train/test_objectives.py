@@ -315,6 +315,6 @@ def test_unknown_labels_are_named():
     tree = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1.0]], ["no", "yes"])
     encode = objective_for(dm.convert(tree)).encode
     assert encode(["yes", "no"]).ravel().tolist() == [1.0, 0.0]
-    with pytest.raises(InputError, match=r"y\[1\] = 'maybe' is no label") as caught:
+    with pytest.raises(InputError, match=r"y\[1\] = 'maybe' is not a label") as caught:
         encode(["yes", "maybe"])
     assert "'no', 'yes'" in str(caught.value)

@@ -271,7 +271,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="another epochs"):
         quick(source, *train, epochs=2, checkpoint=path, resume=True)
     path.write_bytes(b"something else")
-    with pytest.raises(InputError, match="no checkpoint"):
+    with pytest.raises(InputError, match="not a checkpoint"):
         quick(source, *train, epochs=2, checkpoint=path, resume=True)
     with pytest.raises(InputError, match="no folder"):
         quick(source, *train, checkpoint=tmp_path / "none" / "state")
@@ -370,7 +370,7 @@ def test_machines_without_tests_or_trees_come_back():
         ({"validation": 1.5}, "share between"),
         ({"validation": (1,)}, "1 parts"),
         ({"sample_weight": [1.0]}, "weights for"),
-        ({"sample_weight": [-1.0] * 500}, "weight that is no number"),
+        ({"sample_weight": [-1.0] * 500}, "weight that is not a number"),
         ({"sample_weight": [0.0] * 500}, "weights of 0"),
         ({"objective": "lambdarank"}, "without groups"),
         ({"n_threads": 0}, "n_threads"),

@@ -280,7 +280,7 @@ def test_poor_rows_do_no_harm(rows, y):
 
 
 BAD = {
-    "weights of text": ({"sample_weight": ["a"] * M}, "sample_weight is no array of numbers"),
+    "weights of text": ({"sample_weight": ["a"] * M}, "sample_weight is not an array of numbers"),
     "a negative weight": ({"sample_weight": np.r_[-1.0, np.ones(M - 1)]}, "-1.0 in row 0"),
     "weights of 0": ({"sample_weight": np.zeros(M)}, "rows to train on have weights of 0"),
     "an array as validation": ({"validation": X}, "validation=a ndarray"),
@@ -386,7 +386,7 @@ def test_a_checkpoint_that_is_none_is_refused_without_a_warning(tmp_path, conten
     path.write_bytes(content)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(dm.InputError, match="no checkpoint, or a damaged one"):
+        with pytest.raises(dm.InputError, match="not a checkpoint, or a damaged one"):
             dm.tune(BOOSTED, X, Z, checkpoint=path, resume=True, **QUICK)
 
 

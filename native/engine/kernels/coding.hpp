@@ -187,53 +187,10 @@ void put_high(const uint32_t* at, uint32_t leading, const T* x, uint32_t nan_cod
         out[i] = static_cast<Code>(x[i] == x[i] ? at[i] - leading : nan_code);
 }
 
-// -1, +1, or 0 for missing.
-template <typename T>
-int8_t member(const Coding& coding, int64_t column, T x) {
-    const Column& c = coding.columns[column];
-    const double value = static_cast<double>(x);
-    if (value != value) return 0;
-    const bool is_category =
-        (value > (coding.negative_fractions ? -1.0 : 0.0) || value == 0.0) && value < 2147483648.0;
-    if (!is_category) return c.outside;
-    const int64_t category = static_cast<int64_t>(value);
-    if (coding.whole && static_cast<double>(category) != value) return c.outside;
-    if (coding.table_of[column] >= 0)
-        return category < c.set_size ? coding.tables[coding.table_of[column] + category]
-                                     : c.outside;
-    const int64_t* members = coding.members + c.set;
-    int64_t low = 0, high = c.set_size;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (members[middle] < category)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < c.set_size && members[low] == category ? coding.answers[c.set + low] : c.outside;
-}
-
-template <typename T, typename Code>
-void code_members(const Coding& coding, int64_t column, const T* x, int64_t n, void* low,
-                  void* high) {
-    const Column& c = coding.columns[column];
-    Code* planes[2] = {static_cast<Code*>(low), static_cast<Code*>(high)};
-    for (int side = 0; side < 2; ++side) {
-        if (!planes[side]) continue;
-        const Code by_answer[3] = {static_cast<Code>(c.code0), static_cast<Code>(side ? c.nan : 0),
-                                   static_cast<Code>(c.code1)};
-        for (int64_t i = 0; i < n; ++i)
-            planes[side][i] = by_answer[member(coding, column, x[i]) + 1];
-    }
-}
-
 template <typename T>
 void code_column(const Coding& coding, int64_t column, const T* given, int64_t n, void* low,
                  void* high) {
     const Column& c = coding.columns[column];
-    if (c.rule == Rule::member)
-        return c.width == 1 ? code_members<T, uint8_t>(coding, column, given, n, low, high)
-                            : code_members<T, uint16_t>(coding, column, given, n, low, high);
     alignas(64) T x[kCodeRows];
     alignas(64) float rounded[kCodeRows];
     alignas(64) uint32_t at[kCodeRows];
@@ -246,15 +203,22 @@ void code_column(const Coding& coding, int64_t column, const T* given, int64_t n
         for (int64_t i = 0; i < n; ++i) x[i] = given[i];
     for (int64_t i = n; i < whole; ++i) x[i] = T(0);
     const float* keys = coding.keys32 + c.keys;
-    const uint32_t leading = 1u << c.levels;
+    const bool has_buckets = c.buckets.n > 0;
+    const uint32_t leading = has_buckets ? 0 : 1u << c.levels;
+    auto find = [&](const float* values) {
+        if (has_buckets)
+            bucket_ranks(coding, c, values, n, at);
+        else
+            find_ranks(keys, c.levels, values, whole, at);
+    };
     if constexpr (sizeof(T) == 4) {
-        find_ranks(keys, c.levels, x, whole, at);
+        find(x);
     } else {
         for (int64_t i = 0; i < whole; ++i) rounded[i] = round_down(x[i]);
-        find_ranks(keys, c.levels, rounded, whole, at);
+        find(rounded);
         for (int64_t i = 0; i < n; ++i) {
-            if (lowest_not_below(keys, at[i]) == rounded[i])
-                at[i] = leading + rank_double(coding, c, x[i]);
+            const float key = has_buckets ? keys[at[i]] : lowest_not_below(keys, at[i]);
+            if (key == rounded[i]) at[i] = leading + rank_double(coding, c, x[i]);
         }
     }
     if (low) c.width == 1 ? put<uint8_t>(at, leading, n, low) : put<uint16_t>(at, leading, n, low);
@@ -274,6 +238,11 @@ void code(const Coding& coding, int64_t column, const void* x, bool single, int6
 
 inline uint32_t rank_one(const Coding& coding, const Column& c, float x) {
     const float* keys = coding.keys32 + c.keys;
+    if (c.buckets.n) {
+        uint32_t rank;
+        bucket_ranks(coding, c, &x, 1, &rank);
+        return rank;
+    }
     uint32_t at = 1;
     for (int level = 0; level < c.levels; ++level)
         at = 2 * at + static_cast<uint32_t>(keys[at] < x);
@@ -282,9 +251,9 @@ inline uint32_t rank_one(const Coding& coding, const Column& c, float x) {
 inline uint32_t rank_one(const Coding& coding, const Column& c, double x) {
     const float rounded = round_down(x);
     const uint32_t rank = rank_one(coding, c, rounded);
-    if (lowest_not_below(coding.keys32 + c.keys, rank + (1u << c.levels)) == rounded)
-        return rank_double(coding, c, x);
-    return rank;
+    const float* keys = coding.keys32 + c.keys;
+    const float key = c.buckets.n ? keys[rank] : lowest_not_below(keys, rank + (1u << c.levels));
+    return key == rounded ? rank_double(coding, c, x) : rank;
 }
 
 template <typename T>
@@ -292,20 +261,11 @@ void code_one(const Coding& coding, const T* given, uint16_t* codes) {
     for (int64_t column = 0; column < coding.n_columns; ++column) {
         const Column& c = coding.columns[column];
         T x = given[column];
-        uint32_t code;
-        bool is_nan;
-        if (c.rule == Rule::member) {
-            const int8_t answer = member(coding, column, x);
-            is_nan = answer == 0;
-            code = is_nan ? 0 : answer > 0 ? c.code1 : c.code0;
-        } else {
-            if (c.rule == Rule::nan_as_zero) x = x == x ? x : T(0);
-            if (c.rule == Rule::zero_as_nan) x = std::abs(x) <= T(kZero) ? T(NAN) : x;
-            is_nan = x != x;
-            code = rank_one(coding, c, x);
-        }
+        if (c.rule == Rule::nan_as_zero) x = x == x ? x : T(0);
+        if (c.rule == Rule::zero_as_nan) x = std::abs(x) <= T(kZero) ? T(NAN) : x;
+        const uint32_t code = rank_one(coding, c, x);
         if (c.low >= 0) codes[c.low_number] = static_cast<uint16_t>(code);
-        if (c.high >= 0) codes[c.high_number] = static_cast<uint16_t>(is_nan ? c.nan : code);
+        if (c.high >= 0) codes[c.high_number] = static_cast<uint16_t>(x == x ? code : c.nan);
     }
 }
 

@@ -26,39 +26,64 @@ struct Feature {
     const char* data;
     int64_t stride;
     Dtype dtype;
+    const double* labels = nullptr;  // x by value, where values count labels
+    int64_t n_labels = 0;            // others are missing
+    const uint8_t* mask = nullptr;   // by row: true where it is missing
+    const uint8_t* valid = nullptr;  // a bit by row, from first_bit on: set where it is not
+    int64_t first_bit = 0;
 };
+
+// A grid over the range of a column's thresholds, of buckets that hold few of them each.
+struct Buckets {
+    float low, scale;  // bucket = (x - low) * scale, monotone in x as it is rounded
+    uint32_t n;        // buckets, or 0 where the column has a search tree instead
+    uint32_t first;    // where the ranks of the buckets' first thresholds start
+    uint8_t keys;      // the most thresholds of a bucket
+};
+
+// The bucket of x; NaN's is the first. `last` is the number of the last one.
+inline uint32_t bucket_of(const Buckets& buckets, float last, float x) {
+    float place = (x - buckets.low) * buckets.scale;
+    place = place > 0.0f ? place : 0.0f;
+    place = place < last ? place : last;
+    return static_cast<uint32_t>(static_cast<int32_t>(place));
+}
 
 // One column of the machine with its thresholds, sorted: code(z) = how many are below z.
 struct Column {
     uint32_t feature;
     Rule rule;
-    uint8_t levels;     // of the search tree of its thresholds
-    uint8_t width;      // bytes to a code, 1 or 2
-    uint32_t n;         // thresholds; the largest code
-    uint32_t keys;      // where its search tree of 2^levels keys starts in keys32
+    uint8_t levels;  // of the search tree of its thresholds
+    uint8_t width;   // bytes to a code, 1 or 2
+    uint32_t n;      // thresholds; the largest code
+    uint32_t keys;   // where its search tree of 2^levels keys starts in keys32; or, where it has
+                     // buckets, its keys in ascending order
+    Buckets buckets;
     uint32_t sorted;    // where its thresholds start in Coding::sorted
     int32_t low, high;  // planes where NaN has code 0 / the code `nan`, in bytes to a row; or -1
     int32_t low_number, high_number;  // the same planes, counted
     uint32_t nan;                     // NaN's code in the high plane
-    uint32_t code0, code1;            // of z = 0 and z = 1
-    int8_t outside;
-    uint32_t set_size;  // members: answers by category (see Coding::answers)
-    int64_t set;
 };
 
 // How a run of trees sees the columns.
 struct Coding {
     const Column* columns;
     int64_t n_columns;
-    const float* keys32;      // search trees of thresholds rounded down: exact for every float32 x
-    const double* t;          // the machine's own thresholds
-    const uint32_t* sorted;   // tests of float64 columns, by ascending threshold in each column
-    const int64_t* members;   // categories, ascending within a set
-    const int8_t* answers;    // -1, 0 or +1 by member
-    const int8_t* tables;     // answers by category itself, for sets of small categories
-    const int64_t* table_of;  // (n_columns,) where a column's table starts, or -1
-    bool negative_fractions;
-    bool whole;  // only whole numbers are categories
+    const float* keys32;  // search trees of thresholds rounded down: exact for every float32 x
+    const uint16_t* bucket_first;
+    const double* t;         // the machine's own thresholds
+    const uint32_t* sorted;  // tests of float64 columns, by ascending threshold in each column
+};
+
+// How the categories of one feature are coded, once for all sets; see categories.hpp.
+struct Categories {
+    const uint16_t* codes;      // by category, then of all that no set holds, then of NaN
+    int64_t n_near;             // categories that stand in `codes`
+    const int64_t* far;         // further ones, ascending,
+    const uint16_t* far_codes;  // and their codes
+    int64_t n_far;
+    bool negative_fractions;  // above -1 they are category 0
+    bool whole;               // only whole numbers are categories
 };
 
 // A test of a group: right where code >= at_least.
@@ -66,11 +91,15 @@ struct Test {
     uint16_t plane, at_least;
 };
 
-// Where a plane of codes stands.
+// Where a plane of codes stands; or a set of categories, whose plane is made of those of its
+// feature's codes when a test needs it: 1 where a bit table has the code, else 0.
 struct Plane {
     uint32_t start;  // in bytes to a row
     uint8_t width;   // bytes to a code
     bool is_small;   // codes are below 128
+    bool is_set;
+    uint16_t n_codes;  // of a set's feature, where its width is 1
+    int64_t table;     // of a set, in bytes
 };
 
 // slots[to] = slots[test] ? slots[right] : slots[left], for a bit of the leaf's label. `to` counts
@@ -103,6 +132,43 @@ struct RawNode {
     double t;
     uint32_t z;           // 2 * column + (NaN goes left)
     int32_t left, right;  // a test of the tree >= 0, or ~leaf
+};
+
+// Up to 32 tests of one deep tree: a subtree of it, or several. A test leads to a test of the same
+// record (a number below kRecordTests), or to an exit of the record (kRecordTests and more).
+constexpr int64_t kRecordTests = 32;
+constexpr int kRecordBits = 5;  // of a test's number in a place
+struct alignas(64) Record {
+    uint8_t column[kRecordTests];
+    uint8_t code[2 * kRecordTests];  // right where the column's code is above; see CodeLayout
+    uint8_t left[kRecordTests], right[kRecordTests];
+    uint32_t exits;         // where its exits start
+    uint32_t missing_left;  // a bit for each test that NaN passes to the left
+    uint8_t unused[24];
+};
+// Where a row stands in a tree of records: the record << kRecordBits | a test of it, or
+// kAtLeaf | the leaf's number. Exits of records are places.
+constexpr uint32_t kAtLeaf = uint32_t{1} << 31;
+constexpr int64_t kMostRecordColumns = 128;
+
+// How records and rows hold 16-bit codes: as words, or all low bytes before all high bytes, both
+// with their highest bit turned, so that signed bytes compare as the codes do.
+enum class CodeLayout : uint8_t { none, words, bytes };
+
+// A column's codes in rows: those of a plane, and kNanCode where another plane, if it has one, has
+// a different code.
+struct RecordColumn {
+    int32_t plane, other;
+};
+constexpr uint16_t kNanCode = 65535;
+
+struct RecordTrees {
+    const Record* records;
+    const uint32_t* exits;
+    const uint8_t* codes;  // of each row together, `stride` bytes to a row
+    int64_t stride;
+    bool has_nan;   // a code is kNanCode
+    int64_t depth;  // the greatest number of tests on a path through a record
 };
 
 // Tests of one or more trees of up to 64 tests together, numbered from left to right within their
@@ -147,6 +213,7 @@ struct RowPacks {
     const uint8_t* codes;
     int64_t n_planes;
     int doublings;
+    const uint64_t* rights;  // by pack, its tests of sets that go right; null where it has none
 };
 
 // Tests that weigh several columns: right where the sum of z[column] weight is above t.
@@ -165,11 +232,20 @@ constexpr int64_t kAddTrees = 4;  // whose values are added in one go
 
 // Slots: all 0, all 1, the tests' results, and then what the trees' selects find.
 constexpr int64_t kFirstTest = 2;
+constexpr int64_t kTableBytes = 32;  // the bits of all codes of a byte
+
+// Where planes of codes stand: plane p of row r at codes + planes[p].start * rows + r * width.
+struct PlaneCodes {
+    const uint8_t* codes;
+    const Plane* planes;
+    int64_t rows;
+};
 
 struct SelectGroup {
     const Test* tests;
     int64_t n_tests;
     const Plane* planes;
+    const uint8_t* tables;  // bits of sets by code, each of at least kTableBytes
     const Select* selects;
     const uint16_t* bits;
 };
@@ -194,6 +270,8 @@ struct Walks {
 // that of z.
 template <typename T>
 struct TypedKernels {
+    // sum[row, output] += V[leaf of places[row], output], for `width` outputs.
+    void (*add_places)(const uint32_t* places, int64_t n, const T* V, int64_t width, T* sum);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
     void (*add)(const void* labels, int label_bytes, int64_t n, const T* values, int64_t n_labels,
                 Aggregate aggregate, T* sum);
@@ -215,13 +293,19 @@ struct Kernels {
     const char* name;
     // Of tests and selects, relative to AVX-512's; steps of a walk cost the same everywhere.
     double select_cost;
-    int splits;  // which values of up to 64 leaves stand as planes of their bytes
+    double record_cost;  // of a tree of more than one record, in the units of tests and selects
+    int splits;          // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);
     // Codes of one column into its planes; low and high point at the first row, or are null.
     void (*code)(const Coding& coding, int64_t column, const void* x, bool single, int64_t n,
                  void* low, void* high);
+    // Codes of the categories of one feature, `width` bytes to each; n is at most kCodeRows.
+    void (*code_categories)(const Categories& categories, const void* x, bool single, int64_t n,
+                            int width, void* codes);
+    // 16-bit codes, 0 or 1, of n planes from as many bits.
+    void (*spread_bits)(const uint8_t* bits, int64_t n, uint16_t* codes);
     // Results of all tests of a group over the first n rows of a block, a bit to a row.
     void (*tests)(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows, int64_t row,
                   int64_t n, uint8_t* slots);
@@ -230,6 +314,19 @@ struct Kernels {
                    void* labels);
     Walks<WalkNode> walks;
     Walks<WideNode> wide_walks;
+    // Deep trees by records; null, and the layout none, where the target has no permute for them.
+    CodeLayout code_layout;
+    // One record further: for each item, from the place at[item] to the one that it leads to, in
+    // at[item] and by number in next. The row of an item is item & row_mask.
+    void (*records)(const RecordTrees& trees, const uint32_t* items, int64_t n, uint32_t row_mask,
+                    uint32_t* at, uint32_t* next);
+    // Those of n items whose places are not leaves, into `to`; how many. Null items are 0..n - 1;
+    // items may be `to`. Both have room for the next multiple of 64.
+    int64_t (*under_way)(const uint32_t* items, const uint32_t* places, int64_t n, uint32_t* to);
+    // Codes of n rows from planes to rows, for records; whether one of them is kNanCode. Rows up to
+    // the next multiple of 16 are read and written.
+    bool (*turn_codes)(const PlaneCodes& planes, const RecordColumn* columns, int64_t n_columns,
+                       int64_t row, int64_t n, int64_t stride, uint8_t* out);
     // 16-bit codes of one row; x by column, float where `single`.
     void (*code_row)(const Coding& coding, const void* x, bool single, uint16_t* codes);
     // One row by packs; null where the target has no permute of bytes.

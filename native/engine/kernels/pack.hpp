@@ -54,20 +54,12 @@ void code_row_bytes(const Coding& coding, const RowCoding& row, const T* given, 
         const RowColumn& own = row.columns[i];
         const Column& c = coding.columns[own.column];
         T x = given[own.x];
-        uint32_t code;
-        bool is_nan;
-        if (c.rule == Rule::member) {
-            const int8_t answer = member(coding, own.column, x);
-            is_nan = answer == 0;
-            code = is_nan ? 0 : answer > 0 ? c.code1 : c.code0;
-        } else {
-            if (c.rule == Rule::nan_as_zero) x = x == x ? x : T(0);
-            if (c.rule == Rule::zero_as_nan) x = std::abs(x) <= T(kZero) ? T(NAN) : x;
-            is_nan = x != x;
-            code = row_rank(coding, row, own, c, row.level_sizes + kMostRowLevels * i, x);
-        }
+        if (c.rule == Rule::nan_as_zero) x = x == x ? x : T(0);
+        if (c.rule == Rule::zero_as_nan) x = std::abs(x) <= T(kZero) ? T(NAN) : x;
+        const uint32_t code =
+            row_rank(coding, row, own, c, row.level_sizes + kMostRowLevels * i, x);
         if (own.low >= 0) put_bytes(code, own.low, own.n_planes, codes);
-        if (own.high >= 0) put_bytes(is_nan ? c.nan : code, own.high, own.n_planes, codes);
+        if (own.high >= 0) put_bytes(x == x ? code : c.nan, own.high, own.n_planes, codes);
     }
 }
 
@@ -100,12 +92,13 @@ struct RowCodes {
 };
 
 // The last tests of the paths from a pack's roots, a byte each; h: a bit for each test that goes
-// right. All in registers: to store the map and read bytes of it took twice as long.
+// right, given those of sets. All in registers: to store the map and read bytes of it took twice as
+// long.
 template <int Doublings, int Registers>
 inline uint64_t last_tests(const Pack& pack, const uint8_t* roots, const RowCodes<Registers>& codes,
-                           uint64_t& h) {
+                           uint64_t sets, uint64_t& h) {
     const __m512i code = codes.look_up(_mm512_load_si512(pack.plane));
-    const __mmask64 right = _mm512_cmpgt_epu8_mask(code, _mm512_load_si512(pack.code));
+    const __mmask64 right = _mm512_cmpgt_epu8_mask(code, _mm512_load_si512(pack.code)) | sets;
     h = right;
     __m512i next =
         _mm512_mask_mov_epi8(_mm512_load_si512(pack.left), right, _mm512_load_si512(pack.right));
@@ -122,7 +115,8 @@ inline void each_tree(const RowPacks& row, const Use& use) {
     const uint8_t* roots = row.roots;
     for (int64_t i = 0; i < row.n_trees; ++pack, roots += kPackTrees) {
         uint64_t h;
-        uint64_t tests = last_tests<Doublings>(*pack, roots, codes, h);
+        const uint64_t sets = row.rights ? row.rights[pack - row.packs] : 0;
+        uint64_t tests = last_tests<Doublings>(*pack, roots, codes, sets, h);
         bool is_last;
         do {
             const PackTree& tree = row.trees[i];

@@ -24,6 +24,10 @@ void all_tests(const SelectGroup& group, const uint8_t* codes, int64_t tile_rows
         const Test test = group.tests[j];
         const Plane plane = group.planes[test.plane];
         const uint8_t* at = codes + plane.start * tile_rows + row * plane.width;
+        if (plane.is_set) {
+            set_bitmap(plane, group.tables + plane.table, at, words, out);
+            continue;
+        }
 #if defined(DM_TURNED_BITS)
         if (plane.is_small) {
             bitmap<SmallAtLeast8>(at, 1, test.at_least, words, out);

@@ -4,11 +4,16 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/plan/categories.hpp"
+
 namespace dm::engine {
 namespace {
 
-constexpr int64_t kMostThresholds = 65535;  // that a 16-bit code tells apart
-constexpr int64_t kMostMembersInTable = 4096;
+// That a 16-bit code tells apart, and one more code: records need it for NaN.
+constexpr int64_t kMostThresholds = 65534;
+// Buckets to a threshold, and thresholds to a bucket: of the finest grid, and of others.
+constexpr int64_t kMostBuckets = 4;
+constexpr uint32_t kMostBucketKeys = 16, kFewBucketKeys = 8;
 
 float round_down(double t) {
     float found = static_cast<float>(t);
@@ -52,7 +57,7 @@ void add_planes(const Machine& m, const Tests& tests, const std::vector<double>&
         plane = static_cast<int32_t>(section.row_bytes);
         number = static_cast<int32_t>(section.n_planes++);
         section.planes.push_back(
-            {static_cast<uint32_t>(section.row_bytes), column.width, column.n < 128});
+            {static_cast<uint32_t>(section.row_bytes), column.width, column.n < 128, false, 0, 0});
         section.row_bytes += column.width;
     };
     if (has_low) add(column.low, column.low_number);
@@ -64,30 +69,56 @@ void add_planes(const Machine& m, const Tests& tests, const std::vector<double>&
     }
 }
 
-// The categories of a column, as a table by category where that is small.
-void add_members(const Machine& m, int64_t set, Column& column, Section& section) {
-    const int64_t from = m.sets.start[set], to = m.sets.start[set + 1];
-    column.set = from;
-    column.set_size = static_cast<uint32_t>(to - from);
-    column.outside = m.sets.outside[set];
-    if (to == from || m.sets.members[to - 1] >= kMostMembersInTable) return;
-    const int64_t table = static_cast<int64_t>(section.tables.size());
-    section.table_of.back() = table;
-    column.set_size = static_cast<uint32_t>(m.sets.members[to - 1] + 1);
-    section.tables.resize(section.tables.size() + column.set_size, column.outside);
-    for (int64_t i = from; i < to; ++i)
-        section.tables[table + m.sets.members[i]] = m.sets.answers[i];
+// A column's thresholds in ascending order and a grid over them, if one of few buckets to a
+// threshold leaves few thresholds in each.
+bool add_buckets(const std::vector<double>& keys, Column& column, Section& section) {
+    std::vector<float> floats;
+    for (const double key : keys) floats.push_back(round_down(key));
+    const float low = floats.front(), range = floats.back() - low;
+    for (int64_t n = (column.n + 1) / 2; n <= kMostBuckets * column.n; n *= 2) {
+        Buckets buckets{low, static_cast<float>(n) / range, static_cast<uint32_t>(n), 0, 0};
+        if (!(buckets.scale > 0) || !std::isfinite(buckets.scale) || !std::isfinite(range))
+            return false;
+        std::vector<uint16_t> first(static_cast<size_t>(n), 0);
+        std::vector<uint32_t> counts(static_cast<size_t>(n), 0);
+        for (const float key : floats) ++counts[bucket_of(buckets, static_cast<float>(n - 1), key)];
+        const uint32_t most = *std::max_element(counts.begin(), counts.end());
+        if (most > (2 * n > kMostBuckets * column.n ? kMostBucketKeys : kFewBucketKeys)) continue;
+        uint32_t before = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            first[i] = static_cast<uint16_t>(before);
+            before += counts[i];
+        }
+        buckets.keys = static_cast<uint8_t>(most);
+        buckets.first = static_cast<uint32_t>(section.bucket_first.size());
+        section.bucket_first.insert(section.bucket_first.end(), first.begin(), first.end());
+        section.keys32.insert(section.keys32.end(), floats.begin(), floats.end());
+        // Comparisons go on beyond the last key.
+        section.keys32.resize(section.keys32.size() + kMostBucketKeys,
+                              std::numeric_limits<float>::infinity());
+        column.buckets = buckets;
+        return true;
+    }
+    return false;
 }
 
-// A column's thresholds as an implicit search tree of floats, and where columns are doubles a test
-// for each threshold, to decide between equal floats.
+// A column's thresholds as an implicit search tree of floats, or in buckets, and where columns are
+// doubles a test for each threshold, to decide between equal floats.
 void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& keys, Column& column,
               Section& section) {
+    column.keys = static_cast<uint32_t>(section.keys32.size());
+    if (!m.columns.single) {
+        column.sorted = static_cast<uint32_t>(section.sorted.size());
+        section.sorted.resize(section.sorted.size() + column.n);
+        for (const int64_t j : tests)
+            section.sorted[column.sorted + rank_of(m.tests.t[j], keys)] = static_cast<uint32_t>(j);
+    }
+    // A small tree is searched in registers.
+    if (column.width > 1 && add_buckets(keys, column, section)) return;
     // A tree of 2^levels - 1 keys, and at least 15 so that its top fills a register.
     int levels = 4;
     while ((int64_t{1} << levels) <= column.n) ++levels;
     column.levels = static_cast<uint8_t>(levels);
-    column.keys = static_cast<uint32_t>(section.keys32.size());
     const int64_t size = int64_t{1} << levels;
     section.keys32.resize(section.keys32.size() + size, std::numeric_limits<float>::infinity());
     float* tree = section.keys32.data() + column.keys;
@@ -99,26 +130,26 @@ void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& k
         const int64_t rank = ((2 * (i - (int64_t{1} << level)) + 1) << (levels - level - 1)) - 1;
         if (rank < column.n) tree[i] = round_down(keys[rank]);
     }
-    if (m.columns.single) return;
-    column.sorted = static_cast<uint32_t>(section.sorted.size());
-    section.sorted.resize(section.sorted.size() + column.n);
-    for (const int64_t j : tests)
-        section.sorted[column.sorted + rank_of(m.tests.t[j], keys)] = static_cast<uint32_t>(j);
 }
 
 }  // namespace
 
 std::vector<int64_t> section_starts(const Plan& plan) {
     const Machine& m = plan.machine;
-    // A node counts planes in 16 bits, at most two of them to a column.
-    if (m.tests.is_oblique() || 2 * plan.read_columns.size() > 65535) return {};
+    if (m.tests.is_oblique()) return {};
+    // A node counts planes in 16 bits: at most two of them to a column, and half for sets.
+    int64_t n_numbers = 0;
+    for (const int32_t c : plan.read_columns) n_numbers += plan.set_of[c] < 0;
+    if (2 * n_numbers > (m.sets.n ? 32767 : 65535)) return {};
     std::vector<int64_t> starts{0};
     std::vector<int64_t> counts(m.columns.n, 0), own(m.columns.n, 0);
+    SetBudget sets(m, plan.set_of);
     for (int64_t tree = 0; tree < m.trees.n; ++tree) {
         const int64_t begin = m.trees.test_start[tree], end = m.trees.test_start[tree + 1];
-        bool fits = true;
+        bool fits = sets.add(tree);
         for (int64_t j = begin; j < end; ++j) {
             const int32_t c = m.tests.selection[j];
+            if (plan.set_of[c] >= 0) continue;
             if (++own[c] > kMostThresholds) return {};
             if (++counts[c] > kMostThresholds) fits = false;
         }
@@ -126,7 +157,10 @@ std::vector<int64_t> section_starts(const Plan& plan) {
             starts.push_back(tree);
             std::fill(counts.begin(), counts.end(), 0);
             for (int64_t j = begin; j < end; ++j) ++counts[m.tests.selection[j]];
+            sets.start_over();
+            fits = sets.add(tree);
         }
+        if (!fits) return {};
         for (int64_t j = begin; j < end; ++j) own[m.tests.selection[j]] = 0;
     }
     starts.push_back(m.trees.n);
@@ -151,7 +185,7 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
     std::vector<double> keys;
     for (int64_t c = 0; c < m.columns.n; ++c) {
         const Tests tests{order.data() + start[c], order.data() + start[c + 1]};
-        if (tests.first == tests.last) continue;
+        if (tests.first == tests.last || set_of[c] >= 0) continue;
         keys.clear();
         for (const int64_t j : tests) keys.push_back(m.tests.t[j]);
         std::sort(keys.begin(), keys.end());
@@ -161,16 +195,11 @@ Section make_section(const Machine& m, int64_t first, int64_t last,
         column.rule = m.columns.rule_of(c);
         column.n = static_cast<uint32_t>(keys.size());
         column.width = column.n > 255 ? 2 : 1;
-        column.code0 = rank_of(0.0, keys);
-        column.code1 = rank_of(1.0, keys);
         add_planes(m, tests, keys, column, section, coded);
-        section.table_of.push_back(-1);
-        if (column.rule == Rule::member)
-            add_members(m, set_of[c], column, section);
-        else
-            add_keys(m, tests, keys, column, section);
+        add_keys(m, tests, keys, column, section);
         section.columns.push_back(column);
     }
+    if (m.sets.n) add_categories(m, set_of, start, order, section, coded);
     return section;
 }
 

@@ -13,8 +13,12 @@ namespace {
 // 2 048.
 constexpr double kCostTest = 7.0, kCostSelect = 2.0, kCostStep = 1100.0;
 constexpr int64_t kMostSelectLeaves = 4096;
+// Measured: a row walks trees of fewer tests as fast as it goes through their records.
+constexpr int64_t kTestsForRecords = 128;
 
 bool is_coded(const Candidate& c) { return !c.machine.tests.is_oblique() && c.n_codings > 0; }
+
+bool has_records(const Candidate& c) { return is_coded(c) && c.kernels.records != nullptr; }
 
 bool is_packed(const Candidate& c) {
     if (!is_coded(c) || c.kernels.packs == nullptr || c.n_codings != 1) return false;
@@ -29,11 +33,13 @@ bool is_oblique(const Candidate& c) { return c.machine.tests.is_oblique(); }
 
 }  // namespace
 
-const std::array<KindEntry, 6> kKinds = {{
-    {Kind::by_tree, "auto", "For each tree the cheaper one of select and deep.", is_coded,
+const std::array<KindEntry, 7> kKinds = {{
+    {Kind::by_tree, "auto", "For each tree the cheapest one of select, record and deep.", is_coded,
      Kind::raw},
     {Kind::select, "select", "All tests of a tree as bitmaps, then selects between them.", is_coded,
      Kind::raw},
+    {Kind::record, "record", "Records of 32 tests, the top of large trees by selects.", has_records,
+     Kind::deep},
     {Kind::deep, "deep", "A walk over coded columns, the top of large trees by selects.", is_coded,
      Kind::raw},
     {Kind::pack, "pack", "One row at a time, 64 tests to a register of bytes.", is_packed,
@@ -50,28 +56,33 @@ Kind compatible_kind(Kind wanted, const Candidate& candidate) {
     return wanted;
 }
 
-std::vector<Kind> kinds_by_tree(Kind wanted, const Machine::Trees& trees, const Kernels& kernels,
-                                const std::vector<int32_t>& size) {
-    std::vector<Kind> kinds(static_cast<size_t>(trees.n), Kind::deep);
-    if (wanted != Kind::select && wanted != Kind::by_tree) return kinds;
-    for (int64_t tree = 0; tree < trees.n; ++tree) {
-        const int64_t n_tests = trees.tests_of(tree);
-        if (n_tests >= kMostSelectLeaves) continue;
-        double path = 0;  // sum of depths of all leaves = sum of sizes of all tests
-        double selects = 0;
-        for (int64_t j = trees.test_start[tree + 1] - 1; j >= trees.test_start[tree]; --j) {
-            const int32_t left = trees.children[2 * j];
-            const int32_t left_size = left >= 0 ? size[left] : 1;
-            path += size[j];
-            selects += bits_for(std::max(left_size, size[j] - left_size));
-        }
-        // Rows tend to the large leaves, which are not deep: a path is about its mean depth.
-        const double walk = kCostStep * path / static_cast<double>(n_tests + 1);
-        const double select = kernels.select_cost *
-                              (kCostTest * static_cast<double>(n_tests) + kCostSelect * selects);
-        if (wanted == Kind::select || select <= walk) kinds[tree] = Kind::select;
+Kind kind_for_few(const Machine& machine, const Kernels& kernels) {
+    const Machine::Trees& trees = machine.trees;
+    const bool are_small = trees.n_tests < kTestsForRecords * trees.n;
+    return are_small || !kernels.records ? Kind::pack : Kind::record;
+}
+
+Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const Kernels& kernels,
+                  const std::vector<int32_t>& size, bool can_record) {
+    if (wanted == Kind::deep || wanted == Kind::pack) return Kind::deep;
+    const Kind other = can_record ? Kind::record : Kind::deep;
+    const int64_t n_tests = trees.tests_of(tree);
+    if (wanted == Kind::record || n_tests >= kMostSelectLeaves) return other;
+    if (wanted == Kind::select) return Kind::select;
+    double path = 0;  // sum of depths of all leaves = sum of sizes of all tests
+    double selects = 0;
+    for (int64_t j = trees.test_start[tree + 1] - 1; j >= trees.test_start[tree]; --j) {
+        const int32_t left = trees.children[2 * j];
+        const int32_t left_size = left >= 0 ? size[left] : 1;
+        path += size[j];
+        selects += bits_for(std::max(left_size, size[j] - left_size));
     }
-    return kinds;
+    // Rows tend to the large leaves, which are not deep: a path is about its mean depth.
+    const double walk = kCostStep * path / static_cast<double>(n_tests + 1);
+    const double record = kernels.record_cost * (n_tests < kRecordTests ? 0.5 : 1.0);
+    const double select =
+        kernels.select_cost * (kCostTest * static_cast<double>(n_tests) + kCostSelect * selects);
+    return select <= (can_record ? record : walk) ? Kind::select : other;
 }
 
 }  // namespace dm::engine

@@ -9,7 +9,7 @@
 
 namespace dm::engine {
 
-enum class Kind : uint8_t { by_tree, select, deep, pack, raw, oblique };
+enum class Kind : uint8_t { by_tree, select, record, deep, pack, raw, oblique };
 
 // A machine before it is compiled, and what it is to run on.
 struct Candidate {
@@ -27,16 +27,20 @@ struct KindEntry {
 };
 
 // In the order of Kind.
-extern const std::array<KindEntry, 6> kKinds;
+extern const std::array<KindEntry, 7> kKinds;
 
 inline const KindEntry& entry_of(Kind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 // The kind that is wanted, or else the first of its substitutes that can do the machine.
 Kind compatible_kind(Kind wanted, const Candidate& candidate);
 
-// For each tree `select` or `deep`: the one that is wanted, or the one that costs less. A tree of
-// too many leaves is always deep. `size` holds the leaves below each test.
-std::vector<Kind> kinds_by_tree(Kind wanted, const Machine::Trees& trees, const Kernels& kernels,
-                                const std::vector<int32_t>& size);
+// The kind for few rows where trees are not all of one kind that takes them.
+Kind kind_for_few(const Machine& machine, const Kernels& kernels);
+
+// `select`, `record` or `deep` for one tree, or without records where it cannot have them: the one
+// that is wanted, or the one that costs least. A tree of too many leaves is never done by selects.
+// `size` holds the leaves below each test.
+Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const Kernels& kernels,
+                  const std::vector<int32_t>& size, bool can_record);
 
 }  // namespace dm::engine

@@ -11,7 +11,8 @@ namespace dm::engine {
 // large.
 std::optional<PackPlan> make_packs(const Plan& plan, const std::vector<Coded>& coded);
 
-// Where key k, counted in ascending order, stands in a column's implicit search tree.
+// Where key k, counted in ascending order, stands in a column's implicit search tree,
+// or among its keys where it has buckets.
 int64_t key_place(const Column& column, uint32_t k);
 
 }  // namespace dm::engine

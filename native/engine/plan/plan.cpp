@@ -3,9 +3,11 @@
 #include <optional>
 #include <utility>
 
+#include "engine/plan/categories.hpp"
 #include "engine/plan/columns.hpp"
 #include "engine/plan/oblique.hpp"
 #include "engine/plan/packs.hpp"
+#include "engine/plan/records.hpp"
 #include "engine/plan/selects.hpp"
 #include "engine/plan/values.hpp"
 #include "engine/plan/walks.hpp"
@@ -39,6 +41,7 @@ Plan start_plan(const Machine& m, const Kernels* kernels, const Wanted& wanted) 
     for (int64_t f = 0; f < m.columns.n_features; ++f)
         if (wants[f]) plan.used_features.push_back(static_cast<int32_t>(f));
     plan.trees.resize(m.trees.n);
+    plan.tops.resize(m.trees.n);
     return plan;
 }
 
@@ -69,34 +72,37 @@ void add_groups(const std::vector<int32_t>& size, const std::vector<Coded>& code
         if (plan.trees[first].kind == Kind::select) {
             group =
                 make_select_group(plan.machine.trees, first, section.last, size, coded, plan.trees);
-            section.has_select = true;
+            section.has_planes = true;
         } else {
-            group.kind = Kind::deep;
+            group.kind = plan.trees[first].kind;
             group.first = group.last = first;
-            for (; group.last < section.last && plan.trees[group.last].kind == Kind::deep;
+            for (; group.last < section.last && plan.trees[group.last].kind == group.kind;
                  ++group.last) {
                 plan.trees[group.last].label_bytes = 4;
-                section.has_select |= has_top(plan, group.last);
+                section.has_planes |= has_top(plan, group.last) || has_record_top(plan, group.last);
             }
-            section.has_deep = true;
+            (group.kind == Kind::record ? section.has_record : section.has_deep) = true;
         }
         first = group.last;
         section.groups.push_back(std::move(group));
     }
 }
 
-// A plan whose columns are coded: `kind` is by_tree, select, deep or pack.
+// A plan whose columns are coded: `kind` is by_tree, select, record, deep or pack.
 void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
     const Machine& m = plan.machine;
     const std::vector<int32_t> size = leaves_below(m.trees);
-    const std::vector<Kind> kinds = kinds_by_tree(kind, m.trees, *plan.kernels, size);
-    for (int64_t tree = 0; tree < m.trees.n; ++tree) plan.trees[tree].kind = kinds[tree];
     std::vector<Coded> coded(m.trees.n_tests);
-    bool has_deep = false;
+    bool has_record = false, has_deep = false;
     for (size_t s = 0; s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
         Section section = make_section(m, starts[s], starts[s + 1], plan.set_of, coded);
+        const bool can_record = can_have_records(plan.kernels->code_layout, section);
+        for (int64_t tree = section.first; tree < section.last; ++tree)
+            plan.trees[tree].kind =
+                kind_of_tree(kind, m.trees, tree, *plan.kernels, size, can_record);
         add_groups(size, coded, plan, section);
+        has_record |= section.has_record;
         has_deep |= section.has_deep;
         plan.sections.push_back(std::move(section));
     }
@@ -106,9 +112,13 @@ void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
         if (packs) {
             plan.packs = std::move(*packs);
             plan.sections[0].keys32 = {};
+            plan.sections[0].tables = {};
             return set_kind(Kind::pack, plan);
         }
     }
+    if (has_record) add_records(size, coded, plan);
+    for (Section& section : plan.sections)
+        if (section.has_deep) turn_sets(section);
     if (has_deep) add_nodes(size, coded, plan);
 }
 
@@ -133,15 +143,19 @@ int64_t Plan::n_bytes() const {
     auto bytes = [](const auto&... vectors) {
         return (static_cast<int64_t>(vectors.size() * sizeof(vectors[0])) + ... + 0);
     };
-    int64_t total =
-        bytes(trees, used_features, read_columns, set_of, values32, values64, raw_nodes,
-              oblique.columns, oblique.column) +
-        bytes(walks.nodes, walks.wide_nodes, walks.tops, walks.start) +
-        bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots, packs.trees);
-    for (const Top& top : walks.tops) total += bytes(top.tests, top.selects, top.bits, top.nodes);
+    int64_t total = bytes(trees, used_features, read_columns, set_of, values32, values64, raw_nodes,
+                          oblique.columns, oblique.column) +
+                    bytes(tops, walks.nodes, walks.wide_nodes, walks.start) +
+                    bytes(records.records, records.exits, records.roots, records.first) +
+                    bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots,
+                          packs.trees, packs.rights, packs.rights_of);
+    for (const Top& top : tops) total += bytes(top.tests, top.selects, top.bits, top.nodes);
     for (const Section& section : sections) {
-        total += bytes(section.columns, section.keys32, section.sorted, section.planes,
-                       section.tables, section.table_of);
+        total +=
+            bytes(section.columns, section.keys32, section.bucket_first, section.sorted,
+                  section.planes, section.tables, section.record_columns, section.record_planes);
+        for (const CategoryFeature& own : section.categories)
+            total += bytes(own.codes, own.far, own.far_codes, own.sets_by_code);
         for (const Group& group : section.groups)
             total += bytes(group.tests, group.selects, group.bits, group.trees);
     }

@@ -14,6 +14,8 @@ namespace dm::engine {
 
 // Measured: from here on a padded block is cheaper than walking, or than packs.
 constexpr int64_t kFewRows = 24, kPackRows = 104;
+// Up to here rows go through records from the root on, without selects for the tops of trees.
+constexpr int64_t kRecordRows = 64;
 
 struct Tree {
     int64_t values;  // where its values start, n_labels for each output it has
@@ -24,7 +26,8 @@ struct Tree {
     bool split;  // values stand as planes of bytes
 };
 
-// The top of a deep tree, evaluated by selects: its labels say at which node the walk starts.
+// The top of a deep tree, evaluated by selects: its labels say where rows go on, a node of the walk
+// or a place in records.
 struct Top {
     std::vector<Test> tests;
     std::vector<Select> selects;
@@ -34,7 +37,7 @@ struct Top {
     std::vector<uint32_t> nodes;  // by label
 };
 
-// A run of trees of one kind, `select` or `deep`. By selects they are evaluated together.
+// A run of trees of one kind, `select`, `record` or `deep`. By selects they are evaluated together.
 struct Group {
     Kind kind;
     int64_t first, last;  // trees
@@ -43,25 +46,59 @@ struct Group {
     std::vector<uint16_t> bits;
     std::vector<SelectTree> trees;  // by tree, and one more that ends the last
     int64_t n_slots = 0;
-    SelectGroup view(const std::vector<Plane>& planes) const {
-        return {tests.data(), static_cast<int64_t>(tests.size()), planes.data(), selects.data(),
-                bits.data()};
+};
+
+// A feature of categories, coded once for all sets of a section; see plan/categories.hpp.
+struct CategoryFeature {
+    uint32_t feature;
+    uint8_t width;                // bytes to a code
+    uint32_t start;               // of its plane of codes, in bytes to a row
+    uint32_t n_codes;             // the last is NaN's
+    uint32_t first_set, n_sets;   // its distinct sets, as planes
+    std::vector<uint16_t> codes;  // as in Categories
+    std::vector<int64_t> far;
+    std::vector<uint16_t> far_codes;
+    std::vector<uint8_t> sets_by_code;  // for walks: the answers of all sets, bits to a code
+
+    int64_t code_bytes() const { return (n_sets + 7) / 8; }  // of sets_by_code
+    Categories view(const Machine::Sets& sets) const {
+        return {codes.data(),     static_cast<int64_t>(codes.size()) - 2, far.data(),
+                far_codes.data(), static_cast<int64_t>(far.size()),       sets.negative_fractions,
+                sets.whole};
     }
+};
+
+// A plane as records read it: a column, and whether NaN goes left by it and right by the other.
+struct RecordPlane {
+    uint8_t column;
+    bool is_other;
 };
 
 // A run of trees that share one coding of the columns.
 struct Section {
     std::vector<Column> columns;
     std::vector<float> keys32;
+    std::vector<uint16_t> bucket_first;
     std::vector<uint32_t> sorted;
-    std::vector<int8_t> tables;
-    std::vector<int64_t> table_of;
-    int64_t first, last;    // trees
-    int64_t row_bytes = 0;  // of all planes
+    std::vector<CategoryFeature> categories;
+    std::vector<uint8_t> tables;  // of the sets
+    int64_t first, last;          // trees
+    int64_t row_bytes = 0;        // of all planes
     int64_t n_planes = 0;
     std::vector<Plane> planes;
-    bool has_select = false, has_deep = false;
+    std::vector<RecordColumn> record_columns;  // where trees are trees of records
+    std::vector<RecordPlane> record_planes;    // (n_planes,) how their tests read a plane
+    bool has_planes = false;                   // selects read them over the whole tile
+    bool has_record = false, has_deep = false;
     std::vector<Group> groups;
+
+    // Tests and selects, of a group or of a top, as kernels read them.
+    template <typename Tests>
+    SelectGroup view(const Tests& of) const {
+        return {of.tests.data(),   static_cast<int64_t>(of.tests.size()),
+                planes.data(),     tables.data(),
+                of.selects.data(), of.bits.data()};
+    }
 };
 
 // A test after coding: its plane, and right where the code is above `code`.
@@ -73,8 +110,16 @@ struct Coded {
 struct WalkPlan {
     std::vector<WalkNode> nodes;
     std::vector<WideNode> wide_nodes;  // instead, where a tree has too many leaves
-    std::vector<Top> tops;             // (n_trees,) without tests where of no use
     std::vector<int64_t> start;        // (n_trees + 1,)
+};
+
+// Trees of records; see kernels/record.hpp.
+struct RecordPlan {
+    std::vector<Record> records;
+    std::vector<uint32_t> exits;    // places
+    std::vector<uint32_t> roots;    // (n_trees,) places
+    std::vector<int64_t> first{0};  // (n_trees + 1,) records, by tree
+    int64_t depth = 0;              // the greatest number of tests on a path through a record
 };
 
 // What one row needs where it goes through packs; see kernels/pack.hpp.
@@ -87,6 +132,9 @@ struct PackPlan {
     std::vector<uint8_t> roots;
     std::vector<PackTree> trees;
     int doublings = 0;
+    // By category feature, code and pack: its tests of sets that go right.
+    std::vector<uint64_t> rights;
+    std::vector<int64_t> rights_of;  // where those of a feature start
 };
 
 // What oblique tests need beyond the machine's arrays; see kernels/oblique.hpp.
@@ -105,7 +153,7 @@ struct Plan {
     Machine machine;
     const Kernels* kernels = nullptr;
     Wanted wanted;
-    Kind kind = Kind::by_tree;           // of all trees, or by_tree: each is `select` or `deep`
+    Kind kind = Kind::by_tree;  // of all trees, or by_tree: each is `select`, `record` or `deep`
     std::vector<int32_t> read_columns;   // that some test reads, ascending
     std::vector<int32_t> used_features;  // that these columns or linear leaves read, ascending
     std::vector<int64_t> set_of;         // (n_columns,) a column's set, or -1
@@ -113,14 +161,24 @@ struct Plan {
     std::vector<float> values32;         // by tree, output and label, where sums are float32
     std::vector<double> values64;        // and where they are float64
     std::vector<Section> sections;       // where columns are coded
+    std::vector<Top> tops;               // (n_trees,) without tests where of no use
+    RecordPlan records;                  // of `record` trees
     WalkPlan walks;                      // of `deep` trees
     PackPlan packs;                      // where all trees are `pack`
     std::vector<RawNode> raw_nodes;      // where all trees are `raw`
     ObliquePlan oblique;                 // where all trees are `oblique`
 
-    // Whether few rows can go through it one at a time.
+    // Whether all trees are trees of records.
+    bool is_records() const {
+        for (const Section& section : sections)
+            for (const Group& group : section.groups)
+                if (group.kind != Kind::record) return false;
+        return !records.roots.empty();
+    }
+    // Whether few rows can go through it without the work of a whole block.
     bool can_walk() const {
-        return kind != Kind::by_tree || !walks.start.empty() || machine.trees.n == 0;
+        return kind != Kind::by_tree || !walks.start.empty() || machine.trees.n == 0 ||
+               is_records();
     }
     template <typename Sum>
     const Sum* values() const {

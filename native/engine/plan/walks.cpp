@@ -1,89 +1,12 @@
 #include "engine/plan/walks.hpp"
 
-#include <queue>
-#include <utility>
-
-#include "engine/plan/selects.hpp"
+#include "engine/plan/tops.hpp"
 
 namespace dm::engine {
 namespace {
 
 constexpr int64_t kTopTests = 63;       // of a deep tree, done by selects
 constexpr int64_t kLeavesForTop = 512;  // fewer than that, and walking from the root is as fast
-
-// The tests of one tree with the most leaves below them, as a tree of its own.
-struct TopTree {
-    std::vector<int32_t> tests;     // of the machine, in preorder
-    std::vector<int32_t> children;  // (n_tests, 2), a test or ~leaf
-    std::vector<int32_t> size;      // leaves of the whole tree below each test
-    std::vector<int32_t> exits;     // what its leaves are in the machine: a test, or ~leaf
-};
-
-TopTree find_top(const Machine::Trees& trees, int64_t tree, const std::vector<int32_t>& size) {
-    const int64_t begin = trees.test_start[tree];
-    std::priority_queue<std::pair<int32_t, int32_t>> largest;
-    std::vector<char> is_top(trees.test_start[tree + 1] - begin, 0);
-    largest.push({size[begin], static_cast<int32_t>(begin)});
-    for (int64_t n = 0; n < kTopTests && !largest.empty(); ++n) {
-        const int32_t j = largest.top().second;
-        largest.pop();
-        is_top[j - begin] = 1;
-        for (int side = 0; side < 2; ++side) {
-            const int32_t child = trees.children[2 * j + side];
-            if (child >= 0) largest.push({size[child], child});
-        }
-    }
-    TopTree top;
-    struct Visit {
-        int32_t node, slot;
-    };
-    std::vector<Visit> stack{{static_cast<int32_t>(begin), -1}};
-    while (!stack.empty()) {
-        const Visit visit = stack.back();
-        stack.pop_back();
-        int32_t number;
-        if (visit.node >= 0 && is_top[visit.node - begin]) {
-            number = static_cast<int32_t>(top.tests.size());
-            top.tests.push_back(visit.node);
-            top.size.push_back(size[visit.node]);
-            top.children.resize(top.children.size() + 2);
-            stack.push_back({trees.children[2 * visit.node + 1], 2 * number + 1});
-            stack.push_back({trees.children[2 * visit.node], 2 * number});
-        } else {
-            number = ~static_cast<int32_t>(top.exits.size());
-            top.exits.push_back(visit.node);
-        }
-        if (visit.slot >= 0) top.children[visit.slot] = number;
-    }
-    return top;
-}
-
-// The selects of a top. `place` says where a test (>= 0) or leaf (~leaf) of the machine stands
-// among the tree's nodes to walk.
-template <typename Place>
-Top make_top(const TopTree& top, const std::vector<Coded>& coded, const Place& place) {
-    std::vector<uint32_t> keys;
-    for (const int32_t j : top.tests) keys.push_back(key_of(coded[j]));
-    const DistinctTests distinct = DistinctTests::of(std::move(keys));
-    std::vector<uint16_t> slot_of;
-    for (const int32_t j : top.tests) slot_of.push_back(distinct.slot(coded[j]));
-    Machine::Trees own;
-    const int64_t start[2] = {0, static_cast<int64_t>(top.tests.size())};
-    own.children = top.children.data();
-    own.test_start = start;
-    Selects found = make_selects(own, 0, true, top.size, slot_of, distinct.end());
-    Top out;
-    out.tests = distinct.tests();
-    out.selects = std::move(found.selects);
-    out.bits = std::move(found.bits);
-    out.n_slots = found.n_slots;
-    out.trees[0] = {0, 0, static_cast<uint32_t>(out.bits.size())};
-    out.trees[1].first = static_cast<uint32_t>(out.selects.size());
-    out.nodes.assign(size_t{1} << out.bits.size(), 0);
-    for (size_t leaf = 0; leaf < top.exits.size(); ++leaf)
-        out.nodes[label_of(static_cast<uint32_t>(leaf), true)] = place(top.exits[leaf]);
-    return out;
-}
 
 }  // namespace
 
@@ -133,14 +56,13 @@ void add_nodes(const std::vector<int32_t>& size, const std::vector<Coded>& coded
                                        static_cast<uint16_t>(node.leaf)});
         }
         n_nodes += static_cast<int64_t>(queue.size());
-        walks.tops.emplace_back();
         if (!has_top(plan, tree)) continue;
         auto place = [&](int32_t node) -> uint32_t& {  // tests, then leaves
             return place_of[node >= 0 ? node - begin : end - begin + ~node - first_leaf];
         };
         place_of.assign(2 * (end - begin) + 1, 0);
         for (size_t i = 0; i < queue.size(); ++i) place(queue[i]) = static_cast<uint32_t>(i);
-        walks.tops.back() = make_top(find_top(trees, tree, size), coded, place);
+        plan.tops[tree] = make_top(find_top(trees, tree, size, kTopTests), coded, place);
     }
     walks.start.push_back(n_nodes);
 }

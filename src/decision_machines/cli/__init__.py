@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ..errors import DecisionMachinesError
 from .bench import bench
+from .codes import DEFECT, DONE, INTERRUPTED, UNREAD, WRONG
 from .convert import convert
 from .demo import demo
 from .diff import diff
@@ -25,9 +26,6 @@ from .predict import predict
 from .train import train
 from .tune import tune
 from .verify import verify
-
-DONE, DIFFERS, WRONG, DEFECT, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
-"""Exit codes; the command's help says what they mean."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -65,9 +63,11 @@ app = typer.Typer(
 
     [bold]1[/] the comparison says no: answers or models differ (bench, diff, verify)
 
-    [bold]2[/] the call, a model or the data is wrong, or the memory does not suffice
+    [bold]2[/] the call, a model or the data is wrong, or there is not enough memory
 
     [bold]3[/] a defect of this program; please report it
+
+    [bold]4[/] nothing differs, but not everything could be proven (verify)
 
     [bold]130[/] interrupted
 
@@ -120,7 +120,7 @@ def _run() -> int:
         return WRONG
     except MemoryError as error:
         reason = f" ({error})" if str(error) else ""
-        _say("error", f"The memory does not suffice{reason}.\nWhat to do: give fewer rows at once.")
+        _say("error", f"There is not enough memory{reason}.\nWhat to do: give fewer rows at once.")
         return WRONG
     except Exception:
         traceback.print_exc()

@@ -27,6 +27,14 @@ def convert(
     operator: Annotated[
         str, typer.Option("--operator", help="For ONNX: tree operators v3 or v5.")
     ] = "v3",
+    labels: Annotated[
+        str,
+        typer.Option(
+            "--labels",
+            help="For ONNX, of features given as labels: text, which the graph looks up itself; "
+            "or codes, the numbers that machine.features(table) gives.",
+        ),
+    ] = "text",
     margins: Annotated[
         bool, typer.Option("--margins", help="Leave link and labels out: predict raw scores.")
     ] = False,
@@ -35,7 +43,9 @@ def convert(
 ) -> None:
     """Write a model as another kind of file: exactly, or not at all.
 
-    The file appears only when it is whole. What may differ in the last digits (ONNX) is said.
+    The file appears only when it is whole. What may differ in the last digits (ONNX) is said. An
+    ONNX model of features that are given as labels has an input for each feature, named like it;
+    no label at all is the empty text.
     """
     import warnings
 
@@ -45,7 +55,7 @@ def convert(
     kind = target_of(out, to)
     options: dict[str, Any] = {} if kind == "dm" else {"margins": margins}
     if kind == "onnx":
-        options["operator"] = operator
+        options |= {"operator": operator, "labels": labels}
     machine = load(model, trust=trust)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

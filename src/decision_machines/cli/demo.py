@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -15,6 +15,11 @@ from ..errors import MissingLibraryError
 from ..libraries import convert
 from ..machine import DecisionMachine, column_rank, exit_is_unique, figure_one
 from ..run.engines import reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.table import Table
 
 
 def demo(
@@ -122,7 +127,9 @@ def _fraction(machine: DecisionMachine, h: np.ndarray, leaf: int) -> Fraction:
     return Fraction(int(row @ h[0].astype(int)), int(np.abs(row).sum()))
 
 
-def _matrix(title: str, values: np.ndarray, rows: list[str] | None = None, mark: int | None = None):
+def _matrix(
+    title: str, values: np.ndarray, rows: list[str] | None = None, mark: int | None = None
+) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -139,7 +146,7 @@ def _matrix(title: str, values: np.ndarray, rows: list[str] | None = None, mark:
     return table
 
 
-def _seconds(call) -> float:
+def _seconds(call: Callable[[], object]) -> float:
     best = float("inf")
     for _ in range(5):
         start = time.perf_counter()

@@ -22,11 +22,12 @@ def inspect(
 ) -> None:
     """What a model is made of: trees, leaves, tests, depth, rank, columns, output, size."""
     from ..libraries import load
+    from ..machine import DecisionMachine
     from ..machine.summary import shown, summary
 
     machine = load(model, trust=trust)
     found = summary(machine)
-    if engine:
+    if engine and isinstance(machine, DecisionMachine):
         from ..run.engines.native import describe_plan
 
         found |= {f"engine: {name}": value for name, value in describe_plan(machine).items()}

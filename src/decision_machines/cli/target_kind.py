@@ -46,7 +46,7 @@ def _guess(y: np.ndarray, target: str, kind: str, doing: str) -> tuple[bool, str
         )
     if kind == "regression" and (is_text or y.dtype.kind == "b"):
         raise InputError(
-            doing, f"{target!r} holds {y[0]!r} and is no number", "use --kind classification"
+            doing, f"{target!r} holds {y[0]!r} and is not a number", "use --kind classification"
         )
     different = len(np.unique(y))
     if kind != "auto":

@@ -161,7 +161,7 @@ def tune(
 
 
 class Names(NamedTuple):
-    """The columns that are no features, or that are."""
+    """The columns that are not features, or that are."""
 
     target: str
     weight: str | None

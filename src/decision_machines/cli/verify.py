@@ -10,8 +10,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from .codes import DIFFERS, DONE, UNPROVEN
 from .notes import note_ignored
 from .options import TABLE, AsJson, Columns, Model, Trust
+
+COLOURS = {"proven": "green", "partly proven": "yellow", "differs": "red"}
 
 
 def verify(
@@ -26,8 +29,9 @@ def verify(
     """Prove that our machine and the model's own library route every input alike.
 
     What is proven is the machine that `dm.load` makes of this file; it is compared with what the
-    library itself makes of the same file. Prints the certificate. With --data, also compares every
-    row of a file and explains those that differ.
+    library itself makes of the same file. (CatBoost's reader of its own JSON rounds some numbers
+    in their last bit: there CatBoost is given the numbers that the file has.) Prints the
+    certificate. With --data, also compares every row of a file and explains those that differ.
 
     [bold]Examples[/]
 
@@ -35,8 +39,9 @@ def verify(
 
     dm verify model.cbm --data rows.csv --json
 
-    [bold]Exit codes[/]  0 proven; 1 not proven, or rows differ; 2 the call, the model or the data
-    is wrong.
+    [bold]Exit codes[/]  0 proven; 1 something is answered differently; 2 the call, the model or
+    the data is wrong; 4 nothing differs, but some tests could not be probed (CatBoost keeps only
+    hashes of labels: give rows that hold them with --data).
     """
     from ..explain import certify, explain_mismatch
     from ..files.tables import read_features
@@ -55,7 +60,8 @@ def verify(
     report = None if rows is None else explain_mismatch(machine, original, rows)
     holds = certificate.holds and not report
     if as_json:
-        told = {**vars(certificate), "holds": holds}
+        verdict = "differs" if report else certificate.verdict
+        told = {**vars(certificate), "holds": holds, "verdict": verdict}
         told["first_disagreement"] = certificate.first_disagreement and str(
             certificate.first_disagreement
         )
@@ -63,7 +69,8 @@ def verify(
             told["rows that differ"] = report.rows.tolist()
         typer.echo(json.dumps(told, default=str))
     else:
-        console.print(Text(str(certificate), "green" if certificate else "red"), soft_wrap=True)
+        console.print(Text(str(certificate), COLOURS[certificate.verdict]), soft_wrap=True)
         if report is not None:
             console.print(Text(str(report), "red" if report else "green"), soft_wrap=True)
-    raise typer.Exit(0 if holds else 1)
+    differs = bool(report) or certificate.verdict == "differs"
+    raise typer.Exit(DIFFERS if differs else DONE if holds else UNPROVEN)

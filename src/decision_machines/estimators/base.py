@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..errors import DecisionMachinesError, InputError
 from ..run.inputs.features import is_table
+from ..run.inputs.tables import with_dense_columns
 from ..train.rows import Rows
 from .distinct_rows import distinct_rows
 from .labels import check_table, encoded, label_columns, ordered_labels
@@ -22,22 +23,24 @@ from .parameters import Number, check_parameters, seed_of
 from .refusals import refuse_no_rows, refused, refused_labels, refused_weights, shortened
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
+    from ..explain import DecisionRules
     from ..machine import DecisionMachine
+    from ..show import LearningCurveDisplay
 
 
 class MachineEstimator(BaseEstimator):
     """An estimator whose fitted answer is `machine_`, a `DecisionMachine`."""
 
     machine_: DecisionMachine
-    history_: list
+    history_: list[Any]
     feature_names_in_: np.ndarray
-    _constraints: dict[str, tuple] = {}
+    _constraints: dict[str, tuple[Any, ...]] = {}
     _takes_missing = False
 
     _takes_labels = False
-    labels_: dict[int, tuple]
+    labels_: dict[int, tuple[Any, ...]]
 
     def _check_X(
         self, X: Any, *, reset: bool, doing: str | None = None
@@ -52,6 +55,7 @@ class MachineEstimator(BaseEstimator):
         refuse_no_rows(X, doing)
         try:
             if is_table(X):
+                X = with_dense_columns(X)
                 check_table(X, doing, takes_text=self._takes_labels)
             if is_table(X) and (labels or not type(X).__module__.startswith("pandas")):
                 validate_data(self, X, reset=reset, skip_check_array=True)
@@ -114,6 +118,7 @@ class MachineEstimator(BaseEstimator):
             raise InputError(doing, "requires y to be passed, but the target y is None", "pass y")
         refuse_no_rows(X, doing)
         if is_table(X):
+            X = with_dense_columns(X)
             check_table(X, doing, takes_text=self._takes_labels)
             codes = self._check_y(y)
             self._read_labels(X, codes, sample_weight, doing)
@@ -138,7 +143,10 @@ class MachineEstimator(BaseEstimator):
     def _check_weights(self, weight: Any, x: np.ndarray, doing: str) -> np.ndarray:
         """A finite weight from 0 for each row."""
         try:
-            return _check_sample_weight(weight, x, dtype=np.float64, ensure_non_negative=True)
+            found: np.ndarray = _check_sample_weight(
+                weight, x, dtype=np.float64, ensure_non_negative=True
+            )
+            return found
         except (TypeError, ValueError) as error:
             raise refused_weights(doing, error) from error
 
@@ -147,7 +155,7 @@ class MachineEstimator(BaseEstimator):
 
     @property
     def _seed(self) -> int:
-        return seed_of(self.random_state)  # type: ignore[attr-defined]
+        return seed_of(self.random_state)
 
     def _keep(self, machine: DecisionMachine) -> None:
         """Store the machine, with the names of the training data."""
@@ -161,12 +169,12 @@ class MachineEstimator(BaseEstimator):
         check_is_fitted(self, "machine_")
         return self._check_X(X, reset=False)
 
-    def apply(self, X):
+    def apply(self, X: Any) -> Int[np.ndarray, "m T"]:
         """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
         rows = self._rows(X)
         return self.machine_.apply(rows)
 
-    def explain(self, X):
+    def explain(self, X: Any) -> DecisionRules:
         """The path of each row through each tree, as rules that people read.
 
         Returns
@@ -177,14 +185,16 @@ class MachineEstimator(BaseEstimator):
         rows = self._rows(X)
         return self.machine_.rules(rows)
 
-    def plot_history(self, ax=None, *, names=None, against="step"):
+    def plot_history(
+        self, ax: Any = None, *, names: Any = None, against: str = "step"
+    ) -> LearningCurveDisplay:
         """Draw the learning curve (extra `plot`); see `LearningCurveDisplay`."""
         from ..show import LearningCurveDisplay
 
         check_is_fitted(self, "machine_")
         return LearningCurveDisplay(self.history_, names=names, against=against).plot(ax)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._takes_missing
         return tags
@@ -229,7 +239,7 @@ def _check_none_missing(y: np.ndarray, doing: str) -> None:
     if missing.any():
         raise InputError(
             doing,
-            f"y[{int(np.argmax(missing))}] is NaN or None, which is no label",
+            f"y[{int(np.argmax(missing))}] is NaN or None, which is not a label",
             "drop the rows without a label",
         )
 
@@ -283,15 +293,18 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         output = replace(machine.output, classes=(self.classes_,))
         super()._keep(replace(machine, output=output))
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""
         chosen = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[chosen]
+        found: np.ndarray = self.classes_[chosen]
+        return found
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) the share of each class."""
         rows = self._rows(X)
-        return self.machine_.predict_proba(rows)
+        found = self.machine_.predict_proba(rows)
+        assert isinstance(found, np.ndarray), "one target"
+        return found
 
 
 class MachineRegressor(RegressorMixin, MachineEstimator):
@@ -303,18 +316,20 @@ class MachineRegressor(RegressorMixin, MachineEstimator):
         doing = f"fitting a {type(self).__name__}"
         try:
             with np.errstate(invalid="ignore"):  # sums of the largest numbers
-                y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+                found: np.ndarray = check_array(
+                    y, ensure_2d=False, dtype=np.float64, input_name="y"
+                )
         except (TypeError, ValueError) as error:
             raise InputError(
                 doing, shortened(error), "give one finite number for each row"
             ) from error
-        if np.abs(y).max(initial=0.0) > LARGEST / len(y):
+        if np.abs(found).max(initial=0.0) > LARGEST / len(found):
             raise InputError(
                 doing,
-                f"y reaches {np.abs(y).max():.2g}, and sums of it would be infinite",
+                f"y reaches {np.abs(found).max():.2g}, and sums of it would be infinite",
                 "divide y by a power of ten, and multiply predictions by it",
             )
-        if y.ndim == 2 and y.shape[1] == 1:
+        if found.ndim == 2 and found.shape[1] == 1:
             import warnings
 
             warnings.warn(
@@ -322,15 +337,15 @@ class MachineRegressor(RegressorMixin, MachineEstimator):
                 DataConversionWarning,
                 stacklevel=4,
             )
-            y = y[:, 0]
-        return y
+            found = found[:, 0]
+        return found
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The value of each row."""
         rows = self._rows(X)
         return self.machine_.predict(rows)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

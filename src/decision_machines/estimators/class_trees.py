@@ -62,7 +62,8 @@ def class_affinity(X: Any, y: Int[np.ndarray, "m"], w: Float[np.ndarray, "m"]) -
     confusion = (one_hot.T @ learner.predict_proba(X)) / one_hot.sum(axis=0)[:, None]
     both = confusion + confusion.T
     own = np.maximum(np.diag(both), 1e-12)
-    return both / np.sqrt(own[:, None] * own[None])
+    found: np.ndarray = both / np.sqrt(own[:, None] * own[None])
+    return found
 
 
 def clustered_tree(affinity: Float[np.ndarray, "K K"]) -> ClassTree:
@@ -125,8 +126,10 @@ def tree_of_machine(
 
     def below(node: int) -> np.ndarray:
         if node < 0:
-            return mass[~node]
-        return mass[first[node] : first[node] + count[node]].sum(axis=0)
+            own: np.ndarray = mass[~node]
+            return own
+        found: np.ndarray = mass[first[node] : first[node] + count[node]].sum(axis=0)
+        return found
 
     def halve(classes: list[int]) -> ClassTree:
         if len(classes) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,9 @@ from .class_trees import (
 from .decoding import DECODINGS
 from .parameters import NOTHING, SEED, Kind, OneOf, Whole, check_parameters, seed_of
 from .refusals import refuse_no_rows, refused
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 DOING = "fitting a TemplateCodeClassifier"
 
@@ -100,14 +103,14 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     def __init__(
         self,
-        estimator=None,
+        estimator: Any = None,
         *,
-        coding="confusion",
-        decoding="loss",
-        n_trees=10,
-        random_state=0,
-        n_jobs=None,
-    ):
+        coding: Any = "confusion",
+        decoding: str = "loss",
+        n_trees: int = 10,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.coding = coding
         self.decoding = decoding
@@ -115,7 +118,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the code and learn its columns.
 
         Parameters
@@ -140,12 +143,12 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         seed = seed_of(self.random_state)
         self.code_, self.tree_start_ = self._code(X, codes, w, np.random.default_rng(seed))
         if not self.code_.shape[1]:
-            # One class: the learner still sees the data, for it says whether they can be read.
+            # One class: the learner still sees the data, because it says whether they can be read.
             self._numbers(X)
         self._fit_columns(learner, X, codes, w, seed)
         return self
 
-    def _learner(self):
+    def _learner(self) -> Any:
         if self.estimator is None:
             from sklearn.linear_model import LogisticRegression
             from sklearn.pipeline import make_pipeline
@@ -157,7 +160,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if not hasattr(self.estimator, "fit") or not is_classifier(self.estimator):
             raise InputError(
                 DOING,
-                f"estimator = {self.estimator!r}, which is no classifier",
+                f"estimator = {self.estimator!r}, which is not a classifier",
                 "give a scikit-learn classifier, for example LogisticRegression()",
             )
         return self.estimator
@@ -166,19 +169,19 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if y is None:
             raise InputError(DOING, "requires y to be passed, but the target y is None", "pass y")
         try:
-            y = column_or_1d(y, warn=True)
-            check_classification_targets(y)
+            labels: np.ndarray = column_or_1d(y, warn=True)
+            check_classification_targets(labels)
         except ValueError as error:
             found = " ".join(str(error).split()).rstrip(".")
             raise InputError(DOING, found, "give one label for each row") from error
         n_rows = _num_samples(X)
-        if n_rows != len(y):
+        if n_rows != len(labels):
             raise InputError(
                 DOING,
-                f"X has {n_rows} rows and y has {len(y)}: inconsistent numbers of samples",
+                f"X has {n_rows} rows and y has {len(labels)}: inconsistent numbers of samples",
                 "pass one label for each row",
             )
-        return y
+        return labels
 
     def _weights(self, learner: Any, X: Any, n: int, sample_weight: Any) -> np.ndarray | None:
         if sample_weight is None:
@@ -191,7 +194,9 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 "leave the weights out, or choose a learner that takes them",
             )
         try:
-            w = _check_sample_weight(sample_weight, np.empty((n, 1)), ensure_non_negative=True)
+            w: np.ndarray = _check_sample_weight(
+                sample_weight, np.empty((n, 1)), ensure_non_negative=True
+            )
         except ValueError as error:
             raise refused(DOING, error) from error
         if not np.any(w > 0):
@@ -200,7 +205,9 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     # ------------------------------------------------------------------ the code
 
-    def _code(self, X: Any, codes: np.ndarray, w: np.ndarray | None, rng: np.random.Generator):
+    def _code(
+        self, X: Any, codes: np.ndarray, w: np.ndarray | None, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """M, and where the columns of each of its trees start (None for a given matrix)."""
         K = len(self.classes_)
         if not isinstance(self.coding, (str, DecisionMachine)):
@@ -215,7 +222,9 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         start = np.cumsum([0, *(block.shape[1] for block in blocks)])
         return np.concatenate(blocks, axis=1), start
 
-    def _class_trees(self, X: Any, codes, w, rng) -> list:
+    def _class_trees(
+        self, X: Any, codes: np.ndarray, w: np.ndarray, rng: np.random.Generator
+    ) -> list[Any]:
         K = len(self.classes_)
         if isinstance(self.coding, DecisionMachine):
             machine = self.coding
@@ -263,7 +272,10 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             from sklearn.decomposition import TruncatedSVD
 
             size = min(50, X.shape[1] - 1)
-            return TruncatedSVD(size, random_state=0).fit_transform(X) if size else X.toarray()
+            directions: np.ndarray = (
+                TruncatedSVD(size, random_state=0).fit_transform(X) if size else X.toarray()
+            )
+            return directions
         try:
             numbers = validate_data(
                 self,
@@ -282,11 +294,14 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             numbers = np.where(present, numbers, mean)
         # Features of any size to unit scale: naive Bayes squares them.
         largest = np.abs(numbers).max(axis=0)
-        return numbers / np.where(largest > 0, largest, 1.0)
+        found: np.ndarray = numbers / np.where(largest > 0, largest, 1.0)
+        return found
 
     # ------------------------------------------------------------------ its columns
 
-    def _fit_columns(self, learner: Any, X: Any, codes: np.ndarray, w, seed: int) -> None:
+    def _fit_columns(
+        self, learner: Any, X: Any, codes: np.ndarray, w: np.ndarray | None, seed: int
+    ) -> None:
         """Fit a learner for each different column; one that is another turned round is the same."""
         place: dict[bytes, int] = {}
         columns: list[np.ndarray] = []
@@ -319,30 +334,32 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             scores = scores / max(len(self.tree_start_) - 1, 1)
         return scores
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) scores of the decoding; (m,), of the second less the first, for two."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The class of the best score, the first where several are best."""
         best = np.argmax(self._scores(X), axis=1)
-        return self.classes_[best]
+        found: np.ndarray = self.classes_[best]
+        return found
 
     def _has_probabilities(self) -> bool:
         return self.decoding == "loss"
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) the geometric mean of the trees' probabilities, made to sum to 1.
 
         There with ``decoding="loss"`` alone.
         """
         scores = self._scores(X)
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return e / e.sum(axis=1, keepdims=True)
+        found: np.ndarray = e / e.sum(axis=1, keepdims=True)
+        return found
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self.estimator is not None:
             inner = get_tags(self.estimator).input_tags
@@ -359,22 +376,24 @@ def _given_code(M: Any, n_classes: int) -> np.ndarray:
             "than -1, 0 and +1",
             f"give {n_classes} rows of -1, 0 and +1",
         )
-    M = M.astype(np.int8)
-    one_sided = (M.max(axis=0) < 1) | (M.min(axis=0) > -1)
+    code: np.ndarray = M.astype(np.int8)
+    one_sided = (code.max(axis=0) < 1) | (code.min(axis=0) > -1)
     if one_sided.any():
         raise InputError(
             DOING,
             f"column {int(np.argmax(one_sided))} of coding does not have both signs",
             "put classes on both sides of every question",
         )
-    if len(np.unique(M, axis=0)) < n_classes:
+    if len(np.unique(code, axis=0)) < n_classes:
         raise InputError(
             DOING, "two classes have the same code", "give every class a row of its own"
         )
-    return M
+    return code
 
 
-def _cart(X, codes, w, i: int, rng: np.random.Generator) -> DecisionMachine:
+def _cart(
+    X: np.ndarray, codes: np.ndarray, w: np.ndarray, i: int, rng: np.random.Generator
+) -> DecisionMachine:
     """A CART tree over the rows; those after the first look at fewer features at each test."""
     from sklearn.tree import DecisionTreeClassifier
 
@@ -419,7 +438,9 @@ def _margin(learner: Any, X: Any) -> np.ndarray:
     """The learner's log-odds of class 1, its margin, or ±1."""
     if hasattr(learner, "predict_proba"):
         p = np.clip(learner.predict_proba(X)[:, 1], SURE, 1 - SURE)
-        return np.log(p) - np.log1p(-p)
+        odds: np.ndarray = np.log(p) - np.log1p(-p)
+        return odds
     if hasattr(learner, "decision_function"):
-        return learner.decision_function(X)
+        found: np.ndarray = learner.decision_function(X)
+        return found
     return np.where(learner.predict(X) > 0, 1.0, -1.0)

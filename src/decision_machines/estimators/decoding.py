@@ -26,12 +26,14 @@ def logical(f: Margins, M: Code) -> Scores:
     Paper: Eq. `zhang_similarity`. From -1 to 1, whatever the number of questions.
     """
     asked = np.maximum(np.abs(M).sum(axis=1, dtype=np.int64), 1)
-    return (signs(f) @ M.T.astype(np.int64)) / asked
+    found: np.ndarray = (signs(f) @ M.T.astype(np.int64)) / asked
+    return found
 
 
 def hamming(f: Margins, M: Code) -> Scores:
     """Minus the Hamming distance; a question that a class does not ask counts one half."""
-    return (signs(f) @ M.T.astype(np.int64) - M.shape[1]) / 2
+    found: np.ndarray = (signs(f) @ M.T.astype(np.int64) - M.shape[1]) / 2
+    return found
 
 
 def loss(f: Margins, M: Code) -> Scores:
@@ -40,7 +42,8 @@ def loss(f: Margins, M: Code) -> Scores:
     For log-odds and one tree this is the log of the product of probabilities down the path, so
     that it is a distribution over the classes: Eq. `soft` with learners for tests.
     """
-    return -(np.logaddexp(0, -f) @ (M > 0).T + np.logaddexp(0, f) @ (M < 0).T)
+    found: np.ndarray = -(np.logaddexp(0, -f) @ (M > 0).T + np.logaddexp(0, f) @ (M < 0).T)
+    return found
 
 
 def signs(f: Margins) -> Int[np.ndarray, "m ell"]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
     from ..machine import DecisionMachine
 
@@ -65,7 +65,12 @@ def _gains(
     return gain
 
 
-def _mean_answers(machine: DecisionMachine, X, leaf, w) -> Float[np.ndarray, "L k"]:
+def _mean_answers(
+    machine: DecisionMachine,
+    X: Float[np.ndarray, "m n"],
+    leaf: Int[np.ndarray, "m"],
+    w: Float[np.ndarray, "m"],
+) -> Float[np.ndarray, "L k"]:
     """The mean of a single tree's answers in each of its leaves."""
     margin = machine.margin(X) - machine.output.base
     total = np.zeros((machine.n_leaves, margin.shape[1]))

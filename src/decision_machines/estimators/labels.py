@@ -58,7 +58,7 @@ def check_table(X: Any, doing: str, *, takes_text: bool) -> None:
             )
 
 
-def label_columns(X: Any) -> dict[int, list]:
+def label_columns(X: Any) -> dict[int, list[Any]]:
     """Of a table: feature → its values, for the columns that hold text or categories."""
     from ..run.inputs.features import is_table
 
@@ -76,14 +76,17 @@ def label_columns(X: Any) -> dict[int, list]:
 
 
 def ordered_labels(
-    columns: dict[int, list], names: Any, Y: Float[np.ndarray, "m k"], w: Float[np.ndarray, "m"]
-) -> dict[int, tuple]:
+    columns: dict[int, list[Any]],
+    names: Any,
+    Y: Float[np.ndarray, "m k"],
+    w: Float[np.ndarray, "m"],
+) -> dict[int, tuple[Any, ...]]:
     """For each feature its labels, in the order of what their rows give on average.
 
     Raises
     ------
     InputError
-        Where a column is no column of labels: other things than text, or a text of its own in
+        Where a column is not a column of labels: other things than text, or a text of its own in
         nearly every row.
     """
     found = {}
@@ -117,7 +120,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or value != value
 
 
-def _check(name: str, labels: list, n_rows: int) -> None:
+def _check(name: str, labels: list[Any], n_rows: int) -> None:
     doing = f"reading column {name!r}"
     strange = [
         label for label in labels if not isinstance(label, (str, bool, int, float, np.generic))
@@ -136,7 +139,7 @@ def _check(name: str, labels: list, n_rows: int) -> None:
         )
 
 
-def encoded(X: Any, names: Any, labels: dict[int, tuple]) -> Float[np.ndarray, "m n"]:
+def encoded(X: Any, names: Any, labels: dict[int, tuple[Any, ...]]) -> Float[np.ndarray, "m n"]:
     """The table as numbers: labels as their ranks, unknown and missing ones as NaN."""
     from ..run.inputs.tables import table_columns
 
@@ -152,7 +155,7 @@ def encoded(X: Any, names: Any, labels: dict[int, tuple]) -> Float[np.ndarray, "
 
 
 def one_hot(
-    x: Float[np.ndarray, "m n"], labels: dict[int, tuple]
+    x: Float[np.ndarray, "m n"], labels: dict[int, tuple[Any, ...]]
 ) -> tuple[Float[np.ndarray, "m c"], list[tuple[int, int]]]:
     """Columns for oblique tests: numbers as they are, labels 1 where a row has them, else 0.
 
@@ -172,7 +175,9 @@ def one_hot(
     return np.stack(made, axis=1) if made else np.empty((len(x), 0)), place
 
 
-def with_label_sets(machine: DecisionMachine, labels: dict[int, tuple]) -> DecisionMachine:
+def with_label_sets(
+    machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]
+) -> DecisionMachine:
     """The machine, its tests of ranks turned into tests of sets of labels."""
     if not labels or machine.is_oblique:
         return machine
@@ -201,7 +206,7 @@ def with_one_hot_sets(
     machine: DecisionMachine,
     place: list[tuple[int, int]],
     n_features: int,
-    labels: dict[int, tuple],
+    labels: dict[int, tuple[Any, ...]],
 ) -> DecisionMachine:
     """An oblique machine over the columns of `one_hot`, reading the table's features instead."""
     ranks = [(f, rank) for f, rank in place if rank >= 0]
@@ -221,7 +226,13 @@ def with_one_hot_sets(
     return replace(machine, columns=columns)
 
 
-def _with_sets(columns: Columns, features: list, members: list, answers: list, labels) -> Columns:
+def _with_sets(
+    columns: Columns,
+    features: list[int],
+    members: list[Any],
+    answers: list[Any],
+    labels: dict[int, tuple[Any, ...]],
+) -> Columns:
     if not features:
         return replace(columns, categories=labels)
     return replace(
@@ -233,7 +244,7 @@ def _with_sets(columns: Columns, features: list, members: list, answers: list, l
     )
 
 
-def _sets(members: list, answers: list) -> CategorySets:
+def _sets(members: list[Any], answers: list[Any]) -> CategorySets:
     return CategorySets(
         np.cumsum([0, *(len(which) for which in members)]),
         np.concatenate(members),

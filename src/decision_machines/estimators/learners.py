@@ -44,11 +44,13 @@ def learn(estimator: Any, rows: Rows, held: Rows | None, n_classes: int | None, 
     return _tuned(estimator, found, own, held, seed)
 
 
-def _given(held: Rows | None) -> tuple | None:
+def _given(held: Rows | None) -> tuple[Any, ...] | None:
     return None if held is None else (held.X, held.y, held.w)
 
 
-def _searched(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int) -> Fit:
+def _searched(
+    estimator: Any, rows: Rows, held: Rows | None, n_classes: int | None, seed: int
+) -> Fit:
     from ..train.axis import axis_tree
 
     options = {} if estimator.n_iterations is None else {"n_iterations": estimator.n_iterations}
@@ -69,7 +71,9 @@ def _searched(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: in
     )
 
 
-def _boosted(estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int) -> Fit:
+def _boosted(
+    estimator: Any, rows: Rows, held: Rows | None, n_classes: int | None, seed: int
+) -> Fit:
     from ..train.forests import boosted_trees
 
     start = _start(estimator, rows, n_classes)
@@ -98,7 +102,7 @@ def _start(estimator: Any, rows: Rows, n_classes: int | None) -> DecisionMachine
     """The boosted trees to go on from, where `warm_start` asks for it and they fit."""
     if not estimator.warm_start or getattr(estimator, "learned_", None) is None:
         return None
-    before = estimator.learned_.machine
+    before: DecisionMachine = estimator.learned_.machine
     k = 1 if n_classes == 2 else n_classes or rows.y.reshape(len(rows), -1).shape[1]
     fits = before.source == "boosted trees" and before.n_outputs == k
     fits = fits and before.n_features == rows.X.shape[1] and not estimator.labels_
@@ -114,7 +118,7 @@ def _rounds(machine: DecisionMachine) -> int:
 
 
 def _oblique(
-    estimator: Any, rows: Rows, held: Rows | None, n_classes, seed: int, is_many: bool
+    estimator: Any, rows: Rows, held: Rows | None, n_classes: int | None, seed: int, is_many: bool
 ) -> Fit:
     from ..train.forests import average, bagged_trees
     from ..train.oblique import oblique_tree
@@ -164,7 +168,9 @@ def _oblique(
     return replace(found, machine=machine, soft=[part.soft for part in parts])
 
 
-def _renamed(found: Fit, place: list[tuple[int, int]], n: int, labels: dict[int, tuple]) -> Fit:
+def _renamed(
+    found: Fit, place: list[tuple[int, int]], n: int, labels: dict[int, tuple[Any, ...]]
+) -> Fit:
     """The tree over the table's own features, and soft again with the same slopes."""
     machine = with_one_hot_sets(found.machine, place, n, labels)
     slope = found.soft.slopes().detach().numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +17,12 @@ from .importance import feature_importances
 from .learners import learn
 from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, VERBOSE, Flag, Number, OneOf, Whole
 
-CONSTRAINTS: dict[str, tuple] = {
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from ..progress import Verbosity
+
+CONSTRAINTS: dict[str, tuple[Any, ...]] = {
     "n_trees": (Whole(1),),
     "max_leaves": (Whole(1),),
     "max_depth": (NOTHING, Whole(0)),
@@ -42,12 +47,51 @@ CONSTRAINTS: dict[str, tuple] = {
 
 
 class _DecisionMachine:
-    """What classifier and regressor share: the fit, and soft answers."""
+    """What classifier and regressor share: their parameters, the fit, and soft answers."""
+
+    def __init__(
+        self,
+        n_trees: int = 1,
+        *,
+        max_leaves: int = MAX_LEAVES,
+        max_depth: int | None = None,
+        oblique: bool = False,
+        leaves: str = "constant",
+        soft: bool = False,
+        min_samples_leaf: int | None = None,
+        learning_rate: float | None = 0.1,
+        n_iterations: int | None = None,
+        early_stopping: bool = True,
+        patience: int = 20,
+        validation_fraction: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        verbose: Verbosity = False,
+        keep_best_on_interrupt: bool = False,
+    ) -> None:
+        self.n_trees = n_trees
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.oblique = oblique
+        self.leaves = leaves
+        self.soft = soft
+        self.min_samples_leaf = min_samples_leaf
+        self.learning_rate = learning_rate
+        self.n_iterations = n_iterations
+        self.early_stopping = early_stopping
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+        self.keep_best_on_interrupt = keep_best_on_interrupt
 
     _takes_missing = True
     _takes_labels = True
 
-    def _fit(self: Any, X: Any, y: Any, sample_weight: Any, validation: Any) -> Any:
+    def _fit(self: Any, X: Any, y: Any, sample_weight: Any, validation: Any) -> None:
         is_classes = isinstance(self, MachineClassifier)
         before = (getattr(self, "machine_", None), getattr(self, "classes_", None))
         rows = self._read(X, y, sample_weight)
@@ -73,7 +117,6 @@ class _DecisionMachine:
         self.history_ = found.history
         self.report_ = {name: value for name, value in found.report.items() if name != "fits"}
         self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
-        return self
 
     def _better(self: Any, found: Any, rows: Rows) -> Any:
         """Of the present tree and the one before it, the one that is better on the rows."""
@@ -130,7 +173,8 @@ class _DecisionMachine:
         rows = self._rows(X)
         softs = getattr(self, "soft_", None)
         if softs is None:
-            return self.machine_.margin(rows, n_threads=self.n_threads)
+            found: np.ndarray = self.machine_.margin(rows, n_threads=self.n_threads)
+            return found
         import torch
 
         softs = softs if isinstance(softs, list) else [softs]
@@ -146,7 +190,7 @@ class _DecisionMachine:
 class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     """One small and accurate tree, or many, of tests on one feature or on all.
 
-    One tree is searched for rather than grown: greedy trees are bettered by local moves, and rows
+    One tree is searched for rather than grown: greedy trees are improved by local moves, and rows
     held out choose (`axis_tree`); with ``oblique=True`` soft trees are trained, hardened and
     finished node by node (`oblique_tree`). Many trees are boosted, each of them searched for
     (`boosted_trees`); many oblique ones are bagged (`bagged_trees`). NaN is missing, and every test
@@ -223,46 +267,55 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 
     def __init__(
         self,
-        n_trees=1,
+        n_trees: int = 1,
         *,
-        max_leaves=MAX_LEAVES,
-        max_depth=None,
-        oblique=False,
-        leaves="constant",
-        soft=False,
-        min_samples_leaf=None,
-        learning_rate=0.1,
-        n_iterations=None,
-        early_stopping=True,
-        patience=20,
-        validation_fraction=None,
-        warm_start=False,
-        class_weight=None,
-        random_state=0,
-        n_threads=None,
-        verbose=False,
-        keep_best_on_interrupt=False,
-    ):
-        self.n_trees = n_trees
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.oblique = oblique
-        self.leaves = leaves
-        self.soft = soft
-        self.min_samples_leaf = min_samples_leaf
-        self.learning_rate = learning_rate
-        self.n_iterations = n_iterations
-        self.early_stopping = early_stopping
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
+        max_leaves: int = MAX_LEAVES,
+        max_depth: int | None = None,
+        oblique: bool = False,
+        leaves: str = "constant",
+        soft: bool = False,
+        min_samples_leaf: int | None = None,
+        learning_rate: float | None = 0.1,
+        n_iterations: int | None = None,
+        early_stopping: bool = True,
+        patience: int = 20,
+        validation_fraction: float | None = None,
+        warm_start: bool = False,
+        class_weight: Any = None,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        verbose: Verbosity = False,
+        keep_best_on_interrupt: bool = False,
+    ) -> None:
+        super().__init__(
+            n_trees,
+            max_leaves=max_leaves,
+            max_depth=max_depth,
+            oblique=oblique,
+            leaves=leaves,
+            soft=soft,
+            min_samples_leaf=min_samples_leaf,
+            learning_rate=learning_rate,
+            n_iterations=n_iterations,
+            early_stopping=early_stopping,
+            patience=patience,
+            validation_fraction=validation_fraction,
+            warm_start=warm_start,
+            random_state=random_state,
+            n_threads=n_threads,
+            verbose=verbose,
+            keep_best_on_interrupt=keep_best_on_interrupt,
+        )
         self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.verbose = verbose
-        self.keep_best_on_interrupt = keep_best_on_interrupt
 
-    def fit(self, X, y, sample_weight=None, *, validation=None):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        validation: tuple[Any, ...] | None = None,
+    ) -> Self:
         """Learn from rows X and labels y.
 
         Parameters
@@ -272,20 +325,17 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         validation
             (X, y) or (X, y, weights) to choose by, instead of rows held out.
         """
-        return self._fit(X, y, sample_weight, validation)
+        self._fit(X, y, sample_weight, validation)
+        return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) the probability of each class."""
         from ..run.decide import probabilities
 
         margins = self._margins(X)
         found = probabilities(self.machine_, margins)
+        assert isinstance(found, np.ndarray), "one target"
         return np.ones((len(margins), 1)) if len(self.classes_) == 1 else found
-
-    def predict(self, X):
-        """The label of each row."""
-        chosen = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[chosen]
 
 
 class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
@@ -307,46 +357,14 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
 
     _constraints = CONSTRAINTS
 
-    def __init__(
+    def fit(
         self,
-        n_trees=1,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
         *,
-        max_leaves=MAX_LEAVES,
-        max_depth=None,
-        oblique=False,
-        leaves="constant",
-        soft=False,
-        min_samples_leaf=None,
-        learning_rate=0.1,
-        n_iterations=None,
-        early_stopping=True,
-        patience=20,
-        validation_fraction=None,
-        warm_start=False,
-        random_state=0,
-        n_threads=None,
-        verbose=False,
-        keep_best_on_interrupt=False,
-    ):
-        self.n_trees = n_trees
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.oblique = oblique
-        self.leaves = leaves
-        self.soft = soft
-        self.min_samples_leaf = min_samples_leaf
-        self.learning_rate = learning_rate
-        self.n_iterations = n_iterations
-        self.early_stopping = early_stopping
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.verbose = verbose
-        self.keep_best_on_interrupt = keep_best_on_interrupt
-
-    def fit(self, X, y, sample_weight=None, *, validation=None):
+        validation: tuple[Any, ...] | None = None,
+    ) -> Self:
         """Learn from rows X and targets y, (m,) or (m, q).
 
         Parameters
@@ -356,9 +374,10 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         validation
             (X, y) or (X, y, weights) to choose by, instead of rows held out.
         """
-        return self._fit(X, y, sample_weight, validation)
+        self._fit(X, y, sample_weight, validation)
+        return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The value of each row, (m,) or (m, q)."""
         check_is_fitted(self, "machine_")
         margins = self._margins(X)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ..train.hold_out import hold_out
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .importance import feature_importances
 from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, VERBOSE, Flag, Number, Several, Whole
 
-CONSTRAINTS: dict[str, tuple] = {
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..progress import Verbosity
+
+CONSTRAINTS: dict[str, tuple[Any, ...]] = {
     "max_leaves": (Whole(1),),
     "max_depth": (NOTHING, Whole(0)),
     "axis_aligned": (Flag(),),
@@ -27,9 +32,40 @@ CONSTRAINTS: dict[str, tuple] = {
 
 
 class _NonGreedyTree:
-    """What classifier and regressor share: the fit."""
+    """What classifier and regressor share: their parameters and the fit."""
 
-    def _fit(self: Any, X: Any, y: Any, sample_weight: Any, is_classes: bool) -> Any:
+    def __init__(
+        self,
+        max_leaves: int = 16,
+        *,
+        max_depth: int | None = None,
+        axis_aligned: bool = False,
+        n_restarts: int = 2,
+        radii: Sequence[float] = (1.0, 4.0, 16.0),
+        n_epochs: int = 40,
+        batch_size: int | None = None,
+        learning_rate: float = 0.5,
+        validation_fraction: float = 0.2,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        verbose: Verbosity = False,
+        keep_best_on_interrupt: bool = False,
+    ) -> None:
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.axis_aligned = axis_aligned
+        self.n_restarts = n_restarts
+        self.radii = radii
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+        self.keep_best_on_interrupt = keep_best_on_interrupt
+
+    def _fit(self: Any, X: Any, y: Any, sample_weight: Any, is_classes: bool) -> None:
         from ..train.non_greedy import non_greedy_tree
 
         rows = self._read(X, y, sample_weight)
@@ -59,7 +95,6 @@ class _NonGreedyTree:
         self._keep(machine)
         self.history_, self.report_ = found.history, found.report
         self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
-        return self
 
 
 class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
@@ -120,40 +155,43 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
 
     def __init__(
         self,
-        max_leaves=16,
+        max_leaves: int = 16,
         *,
-        max_depth=None,
-        axis_aligned=False,
-        n_restarts=2,
-        radii=(1.0, 4.0, 16.0),
-        n_epochs=40,
-        batch_size=None,
-        learning_rate=0.5,
-        validation_fraction=0.2,
-        class_weight=None,
-        random_state=0,
-        n_threads=None,
-        verbose=False,
-        keep_best_on_interrupt=False,
-    ):
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.axis_aligned = axis_aligned
-        self.n_restarts = n_restarts
-        self.radii = radii
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.validation_fraction = validation_fraction
+        max_depth: int | None = None,
+        axis_aligned: bool = False,
+        n_restarts: int = 2,
+        radii: Sequence[float] = (1.0, 4.0, 16.0),
+        n_epochs: int = 40,
+        batch_size: int | None = None,
+        learning_rate: float = 0.5,
+        validation_fraction: float = 0.2,
+        class_weight: Any = None,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        verbose: Verbosity = False,
+        keep_best_on_interrupt: bool = False,
+    ) -> None:
+        super().__init__(
+            max_leaves,
+            max_depth=max_depth,
+            axis_aligned=axis_aligned,
+            n_restarts=n_restarts,
+            radii=radii,
+            n_epochs=n_epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            validation_fraction=validation_fraction,
+            random_state=random_state,
+            n_threads=n_threads,
+            verbose=verbose,
+            keep_best_on_interrupt=keep_best_on_interrupt,
+        )
         self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.verbose = verbose
-        self.keep_best_on_interrupt = keep_best_on_interrupt
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the tree from rows X and labels y."""
-        return self._fit(X, y, sample_weight, is_classes=True)
+        self._fit(X, y, sample_weight, is_classes=True)
+        return self
 
 
 class NonGreedyTreeRegressor(_NonGreedyTree, MachineRegressor):
@@ -173,37 +211,7 @@ class NonGreedyTreeRegressor(_NonGreedyTree, MachineRegressor):
 
     _constraints = CONSTRAINTS
 
-    def __init__(
-        self,
-        max_leaves=16,
-        *,
-        max_depth=None,
-        axis_aligned=False,
-        n_restarts=2,
-        radii=(1.0, 4.0, 16.0),
-        n_epochs=40,
-        batch_size=None,
-        learning_rate=0.5,
-        validation_fraction=0.2,
-        random_state=0,
-        n_threads=None,
-        verbose=False,
-        keep_best_on_interrupt=False,
-    ):
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.axis_aligned = axis_aligned
-        self.n_restarts = n_restarts
-        self.radii = radii
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.verbose = verbose
-        self.keep_best_on_interrupt = keep_best_on_interrupt
-
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the tree from rows X and targets y, (m,) or (m, q)."""
-        return self._fit(X, y, sample_weight, is_classes=False)
+        self._fit(X, y, sample_weight, is_classes=False)
+        return self

@@ -43,7 +43,8 @@ class Number:
             return False
         value = float(value)
         is_low = value > self.low if self.beyond else value >= self.low
-        return is_low and (value < self.high if self.below else value <= self.high)
+        found: bool = is_low and (value < self.high if self.below else value <= self.high)
+        return found
 
     def __str__(self) -> str:
         low = f"{'above' if self.beyond else 'of at least'} {self.low:g}"
@@ -56,7 +57,7 @@ class Number:
 class OneOf:
     """One of these values."""
 
-    values: tuple
+    values: tuple[Any, ...]
 
     def allows(self, value: Any) -> bool:
         return any(
@@ -113,7 +114,7 @@ THREADS = (NOTHING, Whole(1))
 VERBOSE = (NOTHING, Flag(), Whole(0))
 
 
-def check_parameters(estimator: Any, constraints: Mapping[str, tuple]) -> None:
+def check_parameters(estimator: Any, constraints: Mapping[str, tuple[Any, ...]]) -> None:
     """Refuse the first parameter that none of its constraints allows.
 
     Raises

@@ -14,7 +14,8 @@ from ..machine.feature_names import feature_number
 from ..machine.label_words import labels_of
 from ..run.inputs.features import is_table
 from ..run.inputs.given_rows import given_rows, is_one_row, named_values, with_labels_for
-from ..run.inputs.given_values import feature_number_value, is_missing, label_code
+from ..run.inputs.given_values import feature_number_value, label_code
+from ..run.inputs.label_positions import is_missing
 from ..run.inputs.tables import native_table
 from ..run.inputs.told import told_by
 

@@ -122,13 +122,13 @@ def _csv(path: str, types: csv_text.TextTypes, groups: tuple[int, int] | None) -
         stream = csv_text.open_text(path, file)
         return csv.open_csv(stream, **csv_text.options(path, **options))
 
-    with open(path, "rb") as file, opened(file, threads=False) as reader:
+    with csv_text.open_bytes(path) as file, opened(file, threads=False) as reader:
         schema = pa.schema([(field.name, types.type_of(field)) for field in reader.schema])
     size = max(os.path.getsize(path), 1)
 
     def batches(names: Sequence[str], threads: bool) -> Iterator[tuple[Any, float]]:
         options = {"types": schema, "names": names, "threads": threads}
-        with open(path, "rb") as file, opened(file, **options) as reader:
+        with csv_text.open_bytes(path) as file, opened(file, **options) as reader:
             for batch in reader:
                 yield batch, file.tell() / size
 
@@ -170,6 +170,6 @@ def reading(doing: str, names: Sequence[str] = ()) -> Iterator[None]:
         text = str(error).strip().rstrip(".") or type(error).__name__
         raise InputError(
             doing,
-            f"it is no readable table ({csv_text.column_named(text, names)})",
+            f"it is not a readable table ({csv_text.column_named(text, names)})",
             "write this file again, or leave it out",
         ) from None

@@ -94,8 +94,19 @@ def _type_of_labels(columns: Columns, feature: int) -> Any:
     return pa.float64()
 
 
+def open_bytes(path: str) -> Any:
+    """The file, opened by Arrow itself.
+
+    Arrow reads ahead on threads of its own, and lets go of a file there. A file of Python's would
+    have them ask for Python's lock, which aborts the process where it is about to end.
+    """
+    import pyarrow as pa
+
+    return pa.OSFile(path, "rb")
+
+
 def open_text(path: str, file: Any) -> Any:
-    """A stream of the text's bytes, unpacked."""
+    """A stream of the bytes of such a file's text, unpacked."""
     import pyarrow as pa
 
     return pa.input_stream(file, compression="gzip" if is_packed(path) else None)

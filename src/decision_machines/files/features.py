@@ -33,7 +33,7 @@ def feature_columns(
     found
         The names of the data's columns.
     keep
-        Columns that are no features: carried along, or the target.
+        Columns that are not features: carried along, or the target.
     chosen
         The user's own choice, in the order of the features.
 

@@ -74,7 +74,7 @@ def kind_of(path: str | os.PathLike[str], *, is_named: bool = True) -> str:
     Raises
     ------
     InputError
-        Where the file cannot be opened, or is no table.
+        Where the file cannot be opened, or is not a table.
     """
     doing = f"reading {os.fspath(path)}"
     try:
@@ -103,11 +103,11 @@ def kind_of(path: str | os.PathLike[str], *, is_named: bool = True) -> str:
     if is_text:
         raise InputError(
             doing,
-            f"it is no Parquet or Arrow file, and its name does not end in {', '.join(ENDINGS)}",
+            f"it is not a Parquet or Arrow file, and its name does not end in {', '.join(ENDINGS)}",
             "name the data files with a glob, such as 'data/*.parquet', or rename it",
         )
     raise InputError(
         doing,
-        f"it is no readable table: no Parquet, no Arrow, and no text; it starts with {start[:6]!r}",
+        f"it is not a readable table: not Parquet, Arrow or text; it starts with {start[:6]!r}",
         "give Parquet, Arrow, or CSV in UTF-8",
     )

@@ -65,7 +65,7 @@ def read_features(
     columns
         The machine's; they say what the text of a CSV is read as.
     keep
-        Columns to be given besides; they are no features.
+        Columns to be given besides; they are not features.
     chosen
         The columns that are the features, in their order, where the user says so.
 
@@ -104,7 +104,7 @@ def _read_csv(
     from pyarrow import csv
 
     def read(threads: bool) -> Any:
-        with open(path, "rb") as file:
+        with csv_text.open_bytes(path) as file:
             stream = csv_text.open_text(path, file)
             return csv.read_csv(stream, **csv_text.options(path, types, names, threads))
 

@@ -14,24 +14,35 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError, InvariantError
-from ..machine import DecisionMachine
+from ..machine import Assembly, DecisionMachine
 from .formats import broken, read_content, read_file
 from .registry import library_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 __all__ = ["convert", "load"]
 
 
-def convert(model: Any) -> DecisionMachine:
+def convert(model: Any, X: Any = None, *, monotone: Collection[Any] = ()) -> DecisionMachine:
     """The machine that answers as `model` does, to the bit.
 
     Parameters
     ----------
     model
         A fitted tree model of a supported library, or the content of a model file as bytes or
-        text. A machine is returned as it is.
+        text. A machine is returned as it is. The steps of a scikit-learn Pipeline before its model
+        are folded into the tests: the machine reads what the pipeline reads. A model made of models
+        (a vote, a calibration, a stack) becomes an `Assembly`, which predicts and is saved as a
+        machine does.
+    X
+        For a pipeline: some rows as they will be given. Its steps compute in float32 where columns
+        are of float32; by default columns are taken to be of float64 or whole numbers, and others
+        are refused when they come.
+    monotone
+        For a pipeline: steps that we do not know and that you declare to take every column by
+        itself and never to fall (or never to rise): their names, classes or functions. A false
+        claim is refused here where it shows, and found by `dm.certify`.
 
     Examples
     --------
@@ -43,16 +54,19 @@ def convert(model: Any) -> DecisionMachine:
     DecisionMachine(1 tree, 3 leaves, depth 2, 4 features, 3 outputs;
     scikit-learn DecisionTreeClassifier)
     """
-    if isinstance(model, DecisionMachine):
-        return model
+    if isinstance(model, (DecisionMachine, Assembly)):
+        return model  # type: ignore[return-value]
     if isinstance(model, os.PathLike):
         raise InputError("converting a model", f"a path, {model}", f"use dm.load({str(model)!r})")
     if isinstance(model, (bytes, bytearray, memoryview, str)):
         return _of_content(lambda: convert(read_content(_as_bytes(model))), "a model's content")
-    return library_of(model, "converting a model").read(model)
+    library = library_of(model, "converting a model")
+    if X is None and not monotone:
+        return library.read(model)
+    return library.read_with(model, X, monotone)
 
 
-def load(path: str | os.PathLike, *, trust: bool = False) -> DecisionMachine:
+def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachine:
     """The machine of a model file, told apart by its content, never by its name.
 
     Parameters
@@ -76,12 +90,12 @@ def load(path: str | os.PathLike, *, trust: bool = False) -> DecisionMachine:
 
 
 def _of_content(read: Callable[[], DecisionMachine], source: str) -> DecisionMachine:
-    """What `read` gives; whatever goes wrong in it, the content is at fault."""
+    """What `read` gives; whatever goes wrong in it, except for memory, is the content's fault."""
     try:
         return read()
     except InvariantError as error:
         raise broken(source, error.found) from error
-    except DecisionMachinesError:
+    except (DecisionMachinesError, MemoryError):
         raise
     except Exception as error:
         raise broken(source, f"{type(error).__name__}: {error}") from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelFormatError
+from .fields import unknown_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ def read_json(data: bytes, doing: str) -> Any:
     except RecursionError:
         raise ModelFormatError(doing, "JSON nested too deeply for a model", WHOLE) from None
     except ValueError as error:
-        raise ModelFormatError(doing, f"it is no JSON ({error})", WHOLE) from None
+        raise ModelFormatError(doing, f"it is not JSON ({error})", WHOLE) from None
 
 
 class Document:
@@ -32,6 +33,8 @@ class Document:
 
     def __init__(self, value: Any, doing: str, path: str = "") -> None:
         self.value, self.doing, self.path = value, doing, path
+        self.asked: set[str] = set()
+        self.below: list[Document] = []
         if not isinstance(value, dict):
             raise self.fault(f"{path or 'the document'} is {_kind(value)}, not an object")
 
@@ -41,16 +44,27 @@ class Document:
     def name(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
 
+    def refuse_unread(self) -> None:
+        """Refuse the first key, here or below, that nobody has asked for."""
+        for key in self.value:
+            if key not in self.asked:
+                raise unknown_field(self.doing, self.name(key[:60]))
+        for document in self.below:
+            document.refuse_unread()
+
     def __contains__(self, key: str) -> bool:
+        self.asked.add(key)
         return key in self.value
 
     def raw(self, key: str) -> Any:
+        self.asked.add(key)
         if key not in self.value:
             raise self.fault(f"{self.name(key)} is missing")
         return self.value[key]
 
     def child(self, key: str) -> Document:
-        return Document(self.raw(key), self.doing, self.name(key))
+        self.below.append(Document(self.raw(key), self.doing, self.name(key)))
+        return self.below[-1]
 
     def text(self, key: str) -> str:
         value = self.raw(key)
@@ -70,9 +84,10 @@ class Document:
 
     def array(self, key: str, dtype: Any) -> np.ndarray:
         """A list of numbers as an array of float32, or of integers as int64."""
+        self.asked.add(key)
         return join([self.value], key, dtype, None, self.doing, self.name(key))[0]
 
-    def objects(self, key: str) -> list[dict]:
+    def objects(self, key: str) -> list[dict[str, Any]]:
         value = self.raw(key)
         if not isinstance(value, list):
             raise self.fault(f"{self.name(key)} is {_kind(value)}, not a list")
@@ -90,7 +105,7 @@ class Document:
 
 
 def join(
-    objects: Sequence[dict],
+    objects: Sequence[dict[str, Any]],
     key: str,
     dtype: Any,
     sizes: np.ndarray | None,
@@ -123,7 +138,7 @@ def join(
     return _numbers(parts, dtype, doing, name), lengths
 
 
-def _numbers(parts: list, dtype: Any, doing: str, name: str) -> np.ndarray:
+def _numbers(parts: list[Any], dtype: Any, doing: str, name: str) -> np.ndarray:
     allowed = "iuf" if dtype == np.float32 else "iu"
     if parts and all(isinstance(part, np.ndarray) for part in parts):
         if {part.dtype.kind for part in parts} <= set(allowed):

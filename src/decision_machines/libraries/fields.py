@@ -7,7 +7,7 @@ its documents, the fields that it reads and those that change no prediction, wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,13 +41,17 @@ class Fields:
             for i, item in enumerate(value):
                 if isinstance(item, dict):
                     self.check(item, doing, f"{path}[{i}]")
-        elif isinstance(value, dict) and not self.any_key:
-            for key, inner in value.items():
-                below = self.read.get(key)
-                if below is not None:
-                    below.check(inner, doing, f"{path}.{key}" if path else key)
-                elif key not in self.read and key not in self.idle:
-                    raise unknown_field(doing, f"{path}.{key}" if path else key)
+        elif isinstance(value, dict):
+            self.check_keys(value, doing, path)
+            for key, below in self.read.items():
+                if below is not None and key in value:
+                    below.check(value[key], doing, f"{path}.{key}" if path else key)
+
+    def check_keys(self, keys: Iterable[str], doing: str, path: str = "") -> None:
+        """Refuse the first key of one object that is neither read nor idle."""
+        for key in keys:
+            if key not in self.read and key not in self.idle and not self.any_key:
+                raise unknown_field(doing, f"{path}.{key[:60]}" if path else key[:60])
 
 
 def fields(*read: str, idle: Mapping[str, str] | None = None, **below: Fields) -> Fields:

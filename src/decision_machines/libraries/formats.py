@@ -13,7 +13,7 @@ COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"(\xb5/\xfd")
 """How files of gzip, bzip2, xz and zstandard begin."""
 
 
-def read_file(path: str | os.PathLike, *, trust: bool = False) -> Any:
+def read_file(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """The machine in a file, or the model that it holds.
 
     Parameters
@@ -50,7 +50,7 @@ def read_content(data: bytes, source: str = "a model's content") -> Any:
         )
     raise ModelFormatError(
         f"reading {source}",
-        f"it is no model file we know; it begins {data[:24]!r}",
+        f"it is not a model file we know; it begins {data[:24]!r}",
         f"give a file of one of these kinds: {', '.join(kind.name for _, kind in formats())}",
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ..errors import UnsupportedModelError
+from ..errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ..machine import DecisionMachine
     from .oracles import Oracle
+    from .releases import Releases
 
 MARKED, RECOGNISED, UNMARKED = range(3)
 """How surely a format is told apart: by its first bytes, by its content, by nothing better."""
@@ -47,8 +48,12 @@ class Library:
     """The folder's name, and that of the extra that installs the library."""
     package: ClassVar[str | None] = None
     """The package that the classes of its models come from; None where it has no models."""
+    releases: ClassVar[Releases | None] = None
+    """The releases that the tests run against; None where it has no models."""
     engine: ClassVar[str | None] = None
     """The package that predicts, where it is not `package`."""
+    opens_its_files: ClassVar[bool] = True
+    """Whether the package has an object of its own for a model file, to compare a machine with."""
 
     def formats(self) -> tuple[Format, ...]:
         """The model files that it reads."""
@@ -61,6 +66,14 @@ class Library:
     def read(self, model: Any) -> DecisionMachine:
         """The machine that answers as a model of this library does."""
         raise self._lacks(f"reading a {type(model).__name__}")
+
+    def read_with(self, model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
+        """The machine of a model with steps before it, and what is said of these steps."""
+        raise InputError(
+            "converting a model",
+            f"X or monotone given with a {type(model).__name__}, which has no steps before it",
+            "give them with a scikit-learn Pipeline, or leave them out",
+        )
 
     def open(self, package: Any, data: bytes) -> Any:
         """The library's own object of the content of a model file.
@@ -75,6 +88,10 @@ class Library:
     def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
         """Who asks a model for its own leaves and margins."""
         raise self._lacks(f"asking a {type(model).__name__} for its own answers")
+
+    def members(self, model: Any) -> list[Any]:
+        """The models that a model made of models asks, in the order of an assembly's members."""
+        raise self._lacks(f"asking a {type(model).__name__} for its members")
 
     def predictor(self, model: Any) -> Callable[[Any, int], Any]:
         """A model's `predict` as its users call it: a function of rows and a number of threads."""

@@ -12,6 +12,8 @@ from ..errors import MissingLibraryError, UnsupportedModelError
 from ..machine import Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jaxtyping import Bool, Int
 
     from ..machine import DecisionMachine
@@ -156,7 +158,7 @@ def memberships(machine: DecisionMachine) -> dict[int, Membership]:
         return {}
     which = np.cumsum(columns.rule == Rule.MEMBER) - 1
     found = {}
-    known: dict[tuple, Membership] = {}
+    known: dict[tuple[Any, ...], Membership] = {}
     for test in np.flatnonzero(columns.rule[machine.selection] == Rule.MEMBER).tolist():
         column, t, nan = int(machine.selection[test]), machine.t[test], int(machine.missing[test])
         side = {-1: -1 if t >= 0 else 1, 1: -1 if t >= 1 else 1, 0: nan}
@@ -173,7 +175,7 @@ def memberships(machine: DecisionMachine) -> dict[int, Membership]:
     return found
 
 
-def flags(machine: DecisionMachine, tests) -> Bool[np.ndarray, "J"]:
+def flags(machine: DecisionMachine, tests: Iterable[int]) -> Bool[np.ndarray, "J"]:
     """(J,) whether each test is among these."""
     found = np.zeros(machine.n_tests, bool)
     found[list(tests)] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Nodes:
     """The left child, counted within the tree; -1 at a leaf."""
     right: Int[np.ndarray, "N"]
 
-    def spread(self, of_tests: np.ndarray, of_leaves, dtype=None) -> np.ndarray:
+    def spread(self, of_tests: np.ndarray, of_leaves: Any, dtype: Any = None) -> np.ndarray:
         """One value for each node, from those of the tests and those of the leaves."""
         of_leaves = np.asarray(of_leaves)
         found = np.empty(len(self.test), np.asarray(of_tests).dtype if dtype is None else dtype)
@@ -80,15 +80,16 @@ def _numbered(children: np.ndarray, of_test: np.ndarray, of_leaf: np.ndarray) ->
     """(J, 2) the numbers of the children."""
     if not len(children):
         return np.empty((0, 2), np.int64)
-    return np.where(
+    found: np.ndarray = np.where(
         children >= 0, of_test[np.maximum(children, 0)], of_leaf[np.maximum(~children, 0)]
     )
+    return found
 
 
 def _own_numbers(
     machine: DecisionMachine, start: np.ndarray, children: np.ndarray, siblings_together: bool
-):
-    """The source's numbers of tests and leaves, or None where they are no numbering of nodes."""
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The source's numbers of tests and leaves, or None where they do not number the nodes."""
     trees = machine.trees
     if trees.test_ids is None or trees.leaf_ids is None or not machine.n_leaves:
         return None
@@ -106,7 +107,9 @@ def _own_numbers(
     return (of_test, of_leaf) if np.all(taken) and siblings and roots else None
 
 
-def _by_level(machine: DecisionMachine, start: np.ndarray, children: np.ndarray):
+def _by_level(
+    machine: DecisionMachine, start: np.ndarray, children: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Numbers level by level, within a level in the order of the parents."""
     of_test, of_leaf = np.zeros(machine.n_tests, np.int64), np.zeros(machine.n_leaves, np.int64)
     first = machine.trees.test_start[:-1]

@@ -11,7 +11,7 @@ from ..machine.coded import coded
 from .registry import library_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
     from ..machine import DecisionMachine, Output
 
@@ -65,6 +65,23 @@ class Oracle:
         return {f: [-1.0, *map(float, known), *none] for f, known in self.labels.items()}
 
     @property
+    def resting(self) -> dict[int, float]:
+        """Numbers of features that the model refuses 0 for: one that it takes."""
+        return {}
+
+    def askable(self, X: Float[np.ndarray, "m n"]) -> Bool[np.ndarray, "m"]:
+        """Rows that the model does not refuse."""
+        return np.ones(len(X), bool)
+
+    def as_given(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
+        """Rows whose numbers can be given to the model, next to those asked for."""
+        return X
+
+    def more_rows(self) -> Float[np.ndarray, "m n"]:
+        """Rows to compare the whole model on, besides those at the tests."""
+        return np.empty((0, self.machine.n_features))
+
+    @property
     def n_trees(self) -> int | None:
         """How many trees the model has, where it says."""
         return None
@@ -113,7 +130,7 @@ def rows_that_differ(ours: np.ndarray, theirs: np.ndarray) -> Int[np.ndarray, "d
 UNSEEN = "a label that no training row had"
 
 
-def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list:
+def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list[Any]:
     """The labels that codes stand for; None for NaN."""
     return [None if code != code else labels[int(code)] if code >= 0 else UNSEEN for code in codes]
 
@@ -121,3 +138,8 @@ def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list:
 def oracle_of(model: Any, machine: DecisionMachine) -> Oracle:
     """The oracle that asks this model."""
     return library_of(model, "asking a model for its own answers").oracle(model, machine)
+
+
+def members_of(model: Any) -> list[Any]:
+    """The models that the members of an assembly were read from, in order."""
+    return library_of(model, "asking a model for its members").members(model)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
 
 
-def open_original(path: str | os.PathLike, *, trust: bool = False) -> Any:
+def open_original(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """The source library's own object of a model file.
 
     Raises
@@ -28,7 +28,7 @@ def open_original(path: str | os.PathLike, *, trust: bool = False) -> Any:
         return found
     data = Path(path).read_bytes()
     library, kind = next(pair for pair in formats() if pair[1].looks_like(data))
-    if library.package is None:
+    if library.package is None or not library.opens_its_files:
         raise InputError(
             f"opening {path} as its own library does",
             f"it is a {kind.name}: this library is its own",
@@ -44,7 +44,7 @@ def open_original(path: str | os.PathLike, *, trust: bool = False) -> Any:
         ) from None
     try:
         return library.open(package, data)
-    except DecisionMachinesError:
+    except (DecisionMachinesError, MemoryError):
         raise
     except Exception as error:
         raise ModelFormatError(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 
-def target_of(path: str | os.PathLike, to: str | None = None) -> str:
+def target_of(path: str | os.PathLike[str], to: str | None = None) -> str:
     """The kind of file that `to` names, or else the path's suffix."""
     known = targets()
     suffix = Path(path).suffix.lower()
@@ -24,16 +24,16 @@ def target_of(path: str | os.PathLike, to: str | None = None) -> str:
         suffixes = ", ".join(s for t in known.values() for s in t.suffixes)
         raise InputError(
             f"writing {path}",
-            f"the suffix {suffix!r} says no kind of model"
+            f"the suffix {suffix!r} does not name a kind of model that we write"
             if to is None
-            else f"{to!r} is no kind of model that we write",
+            else f"{to!r} is not a kind of model that we write",
             f"use one of {suffixes}, or name the kind: {', '.join(known)}",
         )
     return kind
 
 
 def write_file(
-    machine: DecisionMachine, path: str | os.PathLike, to: str | None = None, **options: Any
+    machine: DecisionMachine, path: str | os.PathLike[str], to: str | None = None, **options: Any
 ) -> str:
     """Write the machine as a model file and give the name of its kind; atomically.
 
@@ -42,7 +42,7 @@ def write_file(
     to
         The name of a kind; by default the one that the path's suffix says.
     options
-        Of the writer: `margins`, and for ONNX `operator`.
+        Of the writer: `margins`, and for ONNX `operator` and `labels`.
     """
     kind = target_of(path, to)
     suffix = Path(path).suffix.lower()

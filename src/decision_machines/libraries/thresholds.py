@@ -34,4 +34,5 @@ def strictly_below(t: Float[np.ndarray, "J"]) -> Float[np.ndarray, "J"]:
     array([ True])
     """
     t = np.asarray(t)
-    return np.nextafter(t, np.array(-np.inf, t.dtype))
+    found: np.ndarray = np.nextafter(t, np.array(-np.inf, t.dtype))
+    return found

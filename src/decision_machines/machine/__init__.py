@@ -4,7 +4,10 @@ Everything here is exact and knows no other library. A machine is built by reade
 relaxed, explained, shown and written by other rooms; this room imports none of them.
 """
 
-from .columns import CategorySets, Columns, Rule
+from .accepted import Accepted
+from .assembly import Assembly
+from .category_sets import CategorySets
+from .columns import Columns, Rule
 from .compose import direct_sum
 from .cover import Cover, stored_cover
 from .linear import LinearLeaves
@@ -18,6 +21,8 @@ from .trees import ALL_OUTPUTS, Trees
 
 __all__ = [
     "ALL_OUTPUTS",
+    "Accepted",
+    "Assembly",
     "CategorySets",
     "Columns",
     "Cover",

@@ -13,7 +13,7 @@ from ..errors import InvariantError
 class Part:
     """A frozen dataclass that is rebuilt, checked and made read-only again, by pickle and copy."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
 
 
@@ -43,3 +43,10 @@ def namespace(*arrays: Any) -> Any:
     from array_api_compat import array_namespace
 
     return array_namespace(*arrays)
+
+
+def device_of(array: Any) -> Any:
+    """Where an array is kept; NumPy's own arrays say so only from NumPy 2 on."""
+    from array_api_compat import device
+
+    return device(array)

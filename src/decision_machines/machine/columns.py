@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvariantError
+from .accepted import Accepted
 from .arrays import Part, frozen, namespace
 from .category_sets import CategorySets
+from .look_ups import LOOK_UP, LookUps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 ColumnKey = tuple[Any, ...]
 """What makes a column itself: its feature and its rule; of a member column also its set's members,
-their answers and the answer to all others."""
+their answers and the answer to all others; of a look-up column its table and its statistic."""
 
 ZERO = float(np.float32(1e-35))
 """LightGBM's zero: values no larger than this count as absent where zero means missing."""
@@ -39,6 +42,8 @@ class Rule(enum.IntEnum):
     """z = NaN where x is within 1e-35 (as a float32) of zero."""
     MEMBER = 3
     """z = 0, 1 or NaN by looking the category int(x) up in the column's set."""
+    LOOK_UP = LOOK_UP
+    """z = a statistic, found in a table by a combination of features; `feature` is the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +83,17 @@ class Columns(Part):
         A value read as NaN, besides NaN itself (the `missing=` of some libraries).
     integers_as
         The dtype that a NumPy array of integers passes through on its way to `dtype`.
+    look_ups
+        The tables of the `Rule.LOOK_UP` columns.
     encodes_arrays
         Whether the entries of an array, too, are labels to be looked up in `categories`, as a
         table's always are; else an array already holds the positions.
+    edges
+        For a feature whose numbers are read as ranges: feature → ascending bounds. x is the
+        number of bounds below the value given: 0 up to the first bound, 1 above it up to the
+        second … Read-only.
+    accepted
+        What the source takes, where it refuses some inputs and the machine must too.
     """
 
     n_features: int
@@ -97,6 +110,9 @@ class Columns(Part):
     encodes_arrays: bool = False
     label_hash: str = ""
     refuses_new_labels: bool = False
+    edges: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    accepted: Accepted | None = None
+    look_ups: LookUps | None = None
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -117,6 +133,8 @@ class Columns(Part):
             set_(self, "names", tuple(str(name) for name in self.names))
         labels = {int(feature): tuple(found) for feature, found in self.categories.items()}
         set_(self, "categories", MappingProxyType(labels))
+        edges = {int(f): tuple(map(float, bounds)) for f, bounds in self.edges.items()}
+        set_(self, "edges", MappingProxyType(edges))
         if self.table_categories is not None:
             set_(self, "table_categories", tuple(map(tuple, self.table_categories)))
         self._check()
@@ -124,7 +142,8 @@ class Columns(Part):
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only view can be neither pickled nor copied.
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return type(self), (*(given | {"categories": dict(self.categories)}).values(),)
+        given |= {"categories": dict(self.categories), "edges": dict(self.edges)}
+        return type(self), (*given.values(),)
 
     def _check(self) -> None:
         if self.n_features < 0 or self.dtype not in (np.float32, np.float64):
@@ -160,6 +179,21 @@ class Columns(Part):
                 f"{n_member} member columns and {0 if self.sets is None else len(self.sets)} sets",
                 "give one category set for each column whose rule is MEMBER",
             )
+        for feature, bounds in self.edges.items():
+            ascends = all(a < b for a, b in itertools.pairwise(bounds))
+            if not 0 <= feature < self.n_features or feature in self.categories or not ascends:
+                raise InvariantError(
+                    "edges of ranges ascend",
+                    f"edges of feature {feature} that do not ascend, or that has labels too",
+                    "give ascending bounds of features that have no labels",
+                )
+        if self.accepted is not None and len(self.accepted) != self.n_features:
+            raise InvariantError(
+                "what is accepted fits the features",
+                f"bounds of {len(self.accepted)} of {self.n_features} features",
+                "give each feature its bounds",
+            )
+        self._check_look_ups()
         if self.names is not None and len(self.names) != self.n_features:
             raise InvariantError(
                 "one name per feature",
@@ -167,11 +201,38 @@ class Columns(Part):
                 "give a name for each feature, or none at all",
             )
 
+    def _check_look_ups(self) -> None:
+        look_ups = self.look_ups
+        n = int(np.count_nonzero(self.rule == Rule.LOOK_UP))
+        n_held = 0 if look_ups is None else len(look_ups.column_table)
+        if n != n_held:
+            raise InvariantError(
+                "a statistic for each look-up column",
+                f"{n} look-up columns and {n_held} statistics",
+                "give one table and statistic for each column whose rule is LOOK_UP",
+            )
+        if look_ups is None:
+            return
+        if np.any(look_ups.term_feature >= self.n_features):
+            raise InvariantError(
+                "combinations of existing features",
+                f"a combination reads a feature outside 0..{self.n_features - 1}",
+                "correct look_ups.term_feature or columns.n_features",
+            )
+
     def __len__(self) -> int:
         return len(self.feature)
 
     def name(self, column: int) -> str:
-        """What a reader would call this column: its feature's name or x[i]."""
+        """What a reader would call this column: its feature's name or x[i].
+
+        A statistic is called by its number and by the features of its combination.
+        """
+        if self.rule[column] == Rule.LOOK_UP:
+            table, statistic = self.look_up(column)
+            assert self.look_ups is not None
+            said = ", ".join(map(self.feature_name, self.look_ups.features(table)))
+            return f"statistic {table}.{statistic} of ({said})"
         return self.feature_name(int(self.feature[column]))
 
     def feature_name(self, feature: int) -> str:
@@ -192,11 +253,13 @@ class Columns(Part):
                     tuple(answers[is_told_apart].tolist()),
                     outside,
                 )
+            elif key[1] == Rule.LOOK_UP:
+                key += self.look_up(c)
             found.append(key)
         return found
 
-    def with_keys(self, keys: Iterable[ColumnKey]) -> Columns:
-        """The columns of these keys, of the same features."""
+    def with_keys(self, keys: Iterable[ColumnKey], n_features: int | None = None) -> Columns:
+        """The columns of these keys, of the same features or of the first `n_features`."""
         keys = list(keys)
         members = [key[2:] for key in keys if key[1] == Rule.MEMBER]
         sets = None
@@ -210,15 +273,34 @@ class Columns(Part):
                 outside=np.array([outside for _, _, outside in members], np.int8),
             )
         return replace(
-            self,
+            self if n_features is None else self._of_first(n_features),
             feature=np.array([key[0] for key in keys], np.int32),
             rule=np.array([key[1] for key in keys], np.uint8),
             sets=sets,
+            look_ups=None
+            if self.look_ups is None
+            else self.look_ups.of_columns(key[2:] for key in keys if key[1] == Rule.LOOK_UP),
+        )
+
+    def _of_first(self, n_features: int) -> Columns:
+        """No column of the first features, read as they are."""
+        none = np.empty(0, np.int32)
+        return replace(
+            self,
+            n_features=n_features,
+            feature=none,
+            rule=none.astype(np.uint8),
+            names=None if self.names is None else self.names[:n_features],
+            sets=None,
+            categories={f: found for f, found in self.categories.items() if f < n_features},
+            edges={},
+            accepted=None,
         )
 
     def coded(self) -> Columns:
         """The columns for rows in which labels are codes already, as `features` gives them."""
-        if not (self.categories or self.table_categories is not None or self.encodes_arrays):
+        is_coded = not (self.categories or self.edges or self.encodes_arrays)
+        if is_coded and self.table_categories is None and self.accepted is None:
             return self
         return replace(
             self,
@@ -227,6 +309,8 @@ class Columns(Part):
             encodes_arrays=False,
             label_hash="",
             refuses_new_labels=False,
+            edges={},
+            accepted=None,
         )
 
     @functools.cached_property
@@ -241,6 +325,15 @@ class Columns(Part):
         span = slice(*self.sets.start[which : which + 2].tolist())
         return self.sets.members[span], self.sets.answer[span], int(self.sets.outside[which])
 
+    def look_up(self, column: int) -> tuple[int, int]:
+        """A look-up column's table, and its statistic there."""
+        assert self.look_ups is not None
+        which = int(np.count_nonzero(self.rule[:column] == Rule.LOOK_UP))
+        return (
+            int(self.look_ups.column_table[which]),
+            int(self.look_ups.column_statistic[which]),
+        )
+
     def read(self, X: Num[Any, "m n_features"]) -> Num[Any, "m n"]:
         """The columns z of rows X, on NumPy arrays or torch tensors alike."""
         xp = namespace(X)
@@ -252,6 +345,10 @@ class Columns(Part):
             return xp.take(x, xp.asarray(self.feature.astype(np.int64)), axis=1)
         z = []
         n_member = 0
+        # Keys of 64 bits are added up by NumPy, which every namespace can hand its rows to.
+        statistics = iter(
+            () if self.look_ups is None else self.look_ups.read(np.asarray(x)).T  # (c, m)
+        )
         for feature, rule in zip(self.feature, self.rule, strict=True):
             column = x[:, int(feature)]
             if rule == Rule.NAN_AS_ZERO:
@@ -262,5 +359,7 @@ class Columns(Part):
                 assert self.sets is not None
                 column = self.sets.look_up(n_member, column)
                 n_member += 1
+            elif rule == Rule.LOOK_UP:
+                column = xp.astype(xp.asarray(next(statistics)), x.dtype)
             z.append(column)
         return xp.stack(z, axis=1)

@@ -102,6 +102,8 @@ def _interval(
     missing = all(machine.missing[j] == side for j, side in asked)
     if columns.rule[column] == Rule.NAN_AS_ZERO:
         missing = (lower is None or lower < 0) and (upper is None or upper >= 0)
+    elif columns.rule[column] == Rule.LOOK_UP:
+        missing = False  # a table has a statistic for every row
     text, has_or = _words_of_numbers(columns, column, lower, upper, missing, is_whole)
     feature, tests = int(columns.feature[column]), tuple(j for j, _ in asked)
     return Condition(feature, text, lower, upper, missing=missing, tests=tests, has_or=has_or)

@@ -127,7 +127,7 @@ def _digits(x: float, single: bool) -> str:
         with np.errstate(over="ignore", under="ignore"):
             if (float(np.float32(back)) if single else back) == x:
                 return _plain(text)
-    # A number that is no float32 has all its digits.
+    # A number that is not a float32 has all its digits.
     return _digits(x, False)
 
 

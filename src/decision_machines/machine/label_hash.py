@@ -6,6 +6,11 @@ find out whether a label is the one that a test asks for, its text is hashed too
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _WORD = (1 << 64) - 1
 _K0, _K1, _K2, _K3 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F, 0xC949D7C7509E6557
 _MIX = 0x9DDFEA08EB382D69
@@ -74,7 +79,7 @@ def _half(a: int, first: int, second: int, z: int) -> tuple[int, int]:
     return a + z & _WORD, b + _turn(a, 31) + c & _WORD
 
 
-def _city_long(s: bytes, word) -> int:
+def _city_long(s: bytes, word: Callable[..., int]) -> int:
     """A text of more than 64 bytes, in blocks of 64, the last bytes first."""
     n = len(s)
 

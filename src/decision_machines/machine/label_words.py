@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import re
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .digits import digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +31,8 @@ def labels_of(columns: Columns, feature: int) -> tuple[Any, ...] | None:
     """
     if feature in columns.categories:
         return columns.categories[feature]
+    if feature in columns.edges:
+        return ranges_of(columns.edges[feature])
     if columns.table_categories is None:
         return None
     # Labels by the order of categorical columns: theirs, if all of them are looked up somewhere.
@@ -32,6 +40,22 @@ def labels_of(columns: Columns, feature: int) -> tuple[Any, ...] | None:
     if feature not in looked_up or len(looked_up) != len(columns.table_categories):
         return None
     return columns.table_categories[looked_up.index(feature)]
+
+
+@functools.lru_cache(maxsize=256)
+def ranges_of(edges: tuple[float, ...]) -> tuple[str, ...]:
+    """The ranges between ascending bounds, in words.
+
+    Examples
+    --------
+    >>> ranges_of((1.0, 2.5))
+    ('≤ 1', '> 1 and ≤ 2.5', '> 2.5')
+    """
+    shown = [digits(bound, np.dtype(np.float64)) for bound in edges]
+    if not shown:
+        return ("any number",)
+    between = [f"> {a} and ≤ {b}" for a, b in itertools.pairwise(shown)]
+    return (f"≤ {shown[0]}", *between, f"> {shown[-1]}")
 
 
 def label(columns: Columns, feature: int, code: int) -> Any:

@@ -207,7 +207,7 @@ class DecisionMachine(
 
     @property
     def B(self) -> sp.csr_array:
-        """(L, J) ternary templates of all trees, block-diagonal, sparse int8; made anew each time.
+        """(L, J) ternary templates of all trees, block-diagonal, sparse int8; made again each time.
 
         Paper: the template definition; Eq. `forest`.
         """

@@ -20,7 +20,11 @@ Versions
 1. The first.
 2. The steps of the link `onnx` stand by name. In version 1 they stood by position among
    `STEPS_OF_VERSION_1`: a number for the step, how many constants follow, and the constants.
-3. The covers of tests and leaves, where the source stored them.
+3. The covers of tests and leaves, where the source stored them; the tables of look-up columns.
+   ``columns`` may have ``edges``, features whose numbers are read as ranges, and ``accepted``, what
+   the source takes; both may be left out. ``machine`` may be an assembly: it has ``assembly`` (its
+   rule, words, classes and the ``machine`` of every member) in the place of ``columns`` and
+   ``output``; arrays of member i are named after ``members.i.``, its numbers after ``numbers.``.
 
 How to change it
 ----------------
@@ -91,6 +95,20 @@ ARRAYS: dict[str, Array] = {
     "columns.sets.members": Array(("I64",), "m", needed=False),
     "columns.sets.answer": Array(("I8",), "m", needed=False),
     "columns.sets.outside": Array(("I8",), "c", needed=False),
+    "columns.look_ups.column_table": Array(("I32",), "d", needed=False),
+    "columns.look_ups.column_statistic": Array(("I32",), "d", needed=False),
+    "columns.look_ups.term_start": Array(("I64",), "a+1", needed=False),
+    "columns.look_ups.term_feature": Array(("I32",), "q", needed=False),
+    "columns.look_ups.term_kind": Array(("U8",), "q", needed=False),
+    "columns.look_ups.term_number": Array(("F32",), "q", needed=False),
+    "columns.look_ups.term_missing": Array(("U8",), "q", needed=False),
+    "columns.look_ups.term_adds": Array(("U64",), "q", needed=False),
+    "columns.look_ups.label_start": Array(("I64",), "q+1", needed=False),
+    "columns.look_ups.label_adds": Array(("U64",), "b", needed=False),
+    "columns.look_ups.key_start": Array(("I64",), "a+1", needed=False),
+    "columns.look_ups.keys": Array(("U64",), "r", needed=False),
+    "columns.look_ups.n_statistics": Array(("I32",), "a", needed=False),
+    "columns.look_ups.values": Array(("F32",), "s", needed=False),
     "selection": Array(("I32",), "J", needed=False),
     "selection.data": Array(FLOATS, "w", needed=False),
     "selection.indices": Array(INDICES, "w", needed=False),
@@ -114,12 +132,17 @@ ARRAYS: dict[str, Array] = {
 }
 """Every array of the newest version. A letter stands for one size in the whole file:
 n columns, c sets of m members, J tests, L leaves, T trees, v values of a leaf, k outputs,
-w weights of oblique tests, p terms of linear leaves."""
-TOGETHER = ("columns.sets.", "selection.", "linear.", "cover.")
+w weights of oblique tests, p terms of linear leaves; d look-up columns, a tables with q terms of
+combinations, b numbers of labels, r keys and s values."""
+TOGETHER = ("columns.sets.", "columns.look_ups.", "selection.", "linear.", "cover.")
 """Arrays whose names begin so are all there or none."""
 
 CLASSES = "output.classes."
 """Before the number of a group of outputs: the labels of its classes, where they are numbers."""
+MEMBERS = "members."
+"""Before the number of a member of an assembly, and the name of one of its arrays."""
+NUMBERS = "numbers."
+"""Before the name of an array of an assembly itself."""
 TEXT_LIMIT = 1 << 24
 """Characters in one array of labels of a fixed width: a file may claim any width."""
 

@@ -8,12 +8,12 @@ way, under the same names. Files hold the names, so the order of this table mean
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvariantError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,16 @@ STEPS: dict[str, StepKind] = {
     )
 }
 """Every step by its name."""
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, c: x + c,
+    "subtract": lambda x, c: x - c,
+    "subtract_from": lambda x, c: c - x,
+    "multiply": lambda x, c: x * c,
+    "divide": lambda x, c: x / c,
+    "divide_into": lambda x, c: c / x,
+}
+"""Steps with constants, for arrays of any kind and constants as an array of the same."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _breach(rule: int, test: int, side: int, children: np.ndarray, trees: Trees)
         tests, leaves = trees.tests(tree), trees.leaves(tree)
         return InvariantError(
             "children come after their parent, in its own tree",
-            f"{found}, is no test of {test + 1}..{tests.stop - 1} and no leaf of "
+            f"{found}, is not a test of {test + 1}..{tests.stop - 1} nor a leaf of "
             f"{leaves.start}..{leaves.stop - 1} (tree {tree})",
             "number tests parents first, and write leaf i as ~i",
         )
@@ -124,7 +124,7 @@ def layout(
     node_start
         Where each tree's nodes start.
     doing
-        What to say we were doing, should it be no tree.
+        What to say we were doing, if it is not a tree.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def layout(
     if fault:
         raise ModelFormatError(
             doing,
-            f"node {node} of tree {tree} is no part of a binary tree: {_FAULTS[fault]}",
+            f"node {node} of tree {tree} is not part of a binary tree: {_FAULTS[fault]}",
             "check that the model file is whole and unedited",
         )
     for array in (tests, leaves, children, test_start):

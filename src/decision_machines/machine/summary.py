@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .assembly import Assembly
 from .columns import Rule
 from .digits import digits
 from .theorems import column_rank
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .columns import Columns
     from .machine import DecisionMachine
 
 
-def summary(machine: DecisionMachine) -> dict[str, Any]:
-    """Sizes, depth, rank, columns and output of a machine, ready for JSON.
+def summary(machine: DecisionMachine | Assembly) -> dict[str, Any]:
+    """Sizes, depth, rank, columns and output of a machine, ready for JSON; an assembly's parts.
 
     Examples
     --------
@@ -24,6 +28,8 @@ def summary(machine: DecisionMachine) -> dict[str, Any]:
     >>> found["tests"], found["distinct tests"], found["rank"]
     (5, 5, 5)
     """
+    if isinstance(machine, Assembly):
+        return _parts(machine)
     depth = machine.structure.leaf_depth
     leaves = np.diff(machine.trees.leaf_start)
     columns, output = machine.columns, machine.output
@@ -41,6 +47,8 @@ def summary(machine: DecisionMachine) -> dict[str, Any]:
         "linear leaves": machine.linear is not None,
         "features": machine.n_features,
         "feature names": None if columns.names is None else list(columns.names),
+        "features read as labels": _named(columns, columns.categories),
+        "features read as ranges": _named(columns, columns.edges),
         "columns": len(columns),
         "column rules": {name: n for name, n in rules.items() if n},
         "column dtype": columns.dtype.name,
@@ -51,6 +59,26 @@ def summary(machine: DecisionMachine) -> dict[str, Any]:
         "classes": None if output.classes is None else [c.tolist() for c in output.classes],
         "bytes": machine.nbytes,
         "entries of B": int(depth.sum(dtype=np.int64)),
+    }
+
+
+def _named(columns: Columns, features: Iterable[int]) -> list[str] | None:
+    return [columns.feature_name(f) for f in sorted(features)] or None
+
+
+def _parts(assembly: Assembly) -> dict[str, Any]:
+    """An assembly in figures: its rule and its members."""
+    machines = assembly.machines
+    return {
+        "source": assembly.source,
+        "rule": assembly.rule,
+        "members": [str(member) for member in assembly.members],
+        "machines": len(machines),
+        "trees": sum(m.n_trees for m in machines),
+        "leaves": sum(m.n_leaves for m in machines),
+        "tests": sum(m.n_tests for m in machines),
+        "classes": None if assembly.classes is None else assembly.classes.tolist(),
+        "bytes": sum(m.nbytes for m in machines),
     }
 
 

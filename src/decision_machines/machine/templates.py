@@ -7,7 +7,7 @@ the hierarchy.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -142,11 +142,11 @@ def tree_of_templates(
     return children, order
 
 
-def _refuse(found: str, remedy: str):
+def _refuse(found: str, remedy: str) -> NoReturn:
     raise NotATreeError("recovering a tree from its template matrix", found, remedy)
 
 
-def _ternary(B) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
+def _ternary(B: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
     """Row, column and sign of every entry of B, by column."""
     if not sp.issparse(B):
         try:
@@ -167,7 +167,9 @@ def _ternary(B) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
     return rows[by_column], columns[by_column], signs[by_column].astype(np.int8), B.shape
 
 
-def _spans(rows, columns, signs, n_tests):
+def _spans(
+    rows: np.ndarray, columns: np.ndarray, signs: np.ndarray, n_tests: int
+) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
     """The leaves [low, middle) left and [middle, high) right of every column's test."""
     counts = np.bincount(columns, minlength=n_tests)
     n_left = np.bincount(columns[signs < 0], minlength=n_tests)
@@ -188,12 +190,14 @@ def _spans(rows, columns, signs, n_tests):
         _refuse(
             f"leaves out of order: column {np.argmax(broken)} is not a run of -1 and then of +1",
             "order the rows as the leaves stand from left to right; if no order helps, "
-            "it is no tree",
+            "it is not a tree",
         )
     return low, middle, high
 
 
-def _check_distinct(rows, columns, signs, n_leaves, n_tests):
+def _check_distinct(
+    rows: np.ndarray, columns: np.ndarray, signs: np.ndarray, n_leaves: int, n_tests: int
+) -> None:
     B = sp.csr_array((signs, (rows, columns)), shape=(n_leaves, n_tests))
     B.sort_indices()
     seen: dict[bytes, int] = {}

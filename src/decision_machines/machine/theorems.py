@@ -41,7 +41,7 @@ def column_rank(machine: DecisionMachine) -> Int[np.ndarray, "T"]:
         D = (B[1:].astype(np.int16) - B[:-1].astype(np.int16)).tocsr()
         D.eliminate_zeros()
         D.sort_indices()
-        # Differences across two trees are no difference of one tree's templates.
+        # Differences across two trees are not a difference of one tree's templates.
         leaf_start = machine.trees.leaf_start[trees] - machine.trees.leaf_start[trees[0]]
         within = np.ones(D.shape[0], bool)
         within[leaf_start[1:] - 1] = False

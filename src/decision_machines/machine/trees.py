@@ -19,7 +19,7 @@ ALL_OUTPUTS = -1
 
 @dataclass(frozen=True, eq=False)
 class Trees(Part):
-    """Where each tree's tests start; its leaves follow, for a tree has one leaf more than tests.
+    """Where each tree's tests start; its leaves follow: a tree has one leaf more than tests.
 
     Parameters
     ----------

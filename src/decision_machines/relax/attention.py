@@ -75,7 +75,7 @@ class MultiHeadMachine(SoftMachine):
         if machine.linear is not None:
             raise UnsupportedModelError(
                 "softening a machine",
-                "leaves that are linear functions, which are no fixed value rows",
+                "leaves that are linear functions, which are not fixed value rows",
                 "use another form, such as 'soft_tree' or 'softmax'",
             )
         trees, dtype = machine.trees, options.dtype
@@ -110,7 +110,7 @@ class MultiHeadMachine(SoftMachine):
         self.W_V = parameter("W_V", torch.eye(c, dtype=dtype).repeat(len(trees), 1, 1))
         self.W_O = parameter("W_O", W_O)
 
-    def _soft(self, z: Tensor, values: Tensor, want_weights: bool):
+    def _soft(self, z: Tensor, values: Tensor, want_weights: bool) -> tuple[Tensor, Tensor | None]:
         q = self._query(z, "affine", None).clamp(-1e30, 1e30)
         m = q.shape[1]
         if not self.machine.n_trees:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ..errors import InputError, MissingLibraryError, UnsupportedModelError
+from ..machine.look_ups import check_single_features
 from .forms import Form, choose_form
 from .gaps import Gaps
 from .linear_attention import FEATURE_MAPS
@@ -67,6 +68,7 @@ def build(
 ) -> SoftMachine:
     """A module of the machine; see `DecisionMachine.soften`."""
     name, chosen = choose_form(form, query, keys, weights)
+    check_single_features(machine, DOING)
     _check_machine(machine, chosen)
     learned = _check_learn(learn, name)
     if selection is None:
@@ -123,7 +125,7 @@ def _check_machine(machine: DecisionMachine, form: Form) -> None:
         raise UnsupportedModelError(
             DOING,
             f"output.aggregate={machine.output.aggregate!r}: the machine takes the "
-            f"{machine.output.aggregate} of its trees, which is no weighted sum",
+            f"{machine.output.aggregate} of its trees, which is not a weighted sum",
             "soften its trees one by one: machine.tree(i).soften(...)",
         )
     if machine.linear is not None and form.weights == "kernel":

@@ -14,11 +14,17 @@ by (largest value - smallest value) times it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from .keys import KEYS
 from .queries import QUERIES
 from .weights import WEIGHTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Describe = Callable[[], None]
 
 ALL_WEIGHTS = ("argmax", "exp", "kernel", "straight_through", *WEIGHTS)
 
@@ -43,10 +49,10 @@ FORMS: dict[str, Form] = {}
 """The named forms; `help(decision_machines.relax.forms.logical)` and so on describe each."""
 
 
-def _form(query: str, keys: str, weights: str):
+def _form(query: str, keys: str, weights: str) -> Callable[[Describe], Describe]:
     """Enter a form into the table under the name of the function that describes it."""
 
-    def enter(describe):
+    def enter(describe: Describe) -> Describe:
         says = describe.__doc__ or ""
         exact = next(word for word in ("yes", "in the limit", "no") if f"Exact: {word}" in says)
         FORMS[describe.__name__] = Form(query, keys, weights, exact, says)
@@ -56,7 +62,7 @@ def _form(query: str, keys: str, weights: str):
 
 
 @_form("sign", "normalised", "argmax")
-def logical():
+def logical() -> None:
     """Eq. `tree` itself: the leaf of the largest logical similarity.
 
     Exact: yes. V is all that learns. Bound at the start: 0.
@@ -64,7 +70,7 @@ def logical():
 
 
 @_form("sign", "normalised", "delta")
-def delta():
+def delta() -> None:
     """Eq. `delta`: every leaf weighed by δ(1 - similarity).
 
     Exact: yes. V is all that learns. Bound at the start: 0.
@@ -72,7 +78,7 @@ def delta():
 
 
 @_form("relu", "templates", "argmax")
-def relu():
+def relu() -> None:
     """The ReLU form: F · ReLU(W x - b), then the first maximum.
 
     Paper: Eq. `defK`. Exact: yes, ties included, because leaves stand from left to right and the
@@ -82,7 +88,7 @@ def relu():
 
 
 @_form("affine", "templates", "softmax")
-def softmax():
+def softmax() -> None:
     """Scaled dot-product attention of S z - t over the templates.
 
     Paper: Eq. `GT2`. NOTE[PAPER]: Exact: no, even as τ → 0, because one large margin drowns the
@@ -94,7 +100,7 @@ def softmax():
 
 
 @_form("affine", "templates", "sparsemax")
-def sparsemax():
+def sparsemax() -> None:
     """Sparse attention: leaves far from the best get exactly 0.
 
     Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
@@ -105,7 +111,7 @@ def sparsemax():
 
 
 @_form("affine", "templates", "entmax15")
-def entmax15():
+def entmax15() -> None:
     """Sparse attention by 1.5-entmax, between softmax and sparsemax.
 
     Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
@@ -116,7 +122,7 @@ def entmax15():
 
 
 @_form("affine", "templates", "entmax")
-def entmax():
+def entmax() -> None:
     """Sparse attention by α-entmax, `alpha` from just above 1 (softmax) to 2 (sparsemax).
 
     Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
@@ -126,7 +132,7 @@ def entmax():
 
 
 @_form("affine", "templates", "positive_part")
-def positive_part():
+def positive_part() -> None:
     """(α p₊ + 1 - α) over its sum: leaves that agree with the query share the weight.
 
     Paper: the alternative after Eq. `GT2`, with `alpha` in (0, 1]. Exact: no, at no τ and no α:
@@ -136,7 +142,7 @@ def positive_part():
 
 
 @_form("log_sigmoid", "templates", "exp")
-def soft_tree():
+def soft_tree() -> None:
     """The soft tree: each test sends a row right with probability σ(slope (S z - t) / τ).
 
     Paper: Eq. `defM`, Eq. `soft`. Exact: in the limit. Bound at the start:
@@ -145,7 +151,7 @@ def soft_tree():
 
 
 @_form("log_sigmoid", "templates", "straight_through")
-def straight_through():
+def straight_through() -> None:
     """Answers as `logical` does, learns as `soft_tree` does.
 
     Exact: yes, before and after every step. Bound at the start: 0.
@@ -153,7 +159,7 @@ def straight_through():
 
 
 @_form("affine", "templates", "kernel")
-def linear():
+def linear() -> None:
     """Linear attention: weights φ(B_i) · φ(q), whose sums over leaves are taken before q is known.
 
     Paper: the linear transformers after Eq. `MultiHead`. Exact: no, at no τ: the kernel is a sum
@@ -163,7 +169,7 @@ def linear():
 
 
 @_form("affine", "templates", "softmax")
-def multi_head():
+def multi_head() -> None:
     """Every tree a head with projections W^Q, W^K, W^V and W^O, the identity at first.
 
     Paper: Eq. `dot-product`, Eq. `MultiHead`. Exact: no, for `softmax`'s reason; equal to

@@ -72,7 +72,9 @@ def _thresholds(t: np.ndarray, machine: DecisionMachine) -> np.ndarray:
     return np.where(found > t, np.nextafter(found, dtype.type(-np.inf)), found)
 
 
-def _selection(net: SoftMachine, t: np.ndarray, axis_aligned: bool):
+def _selection(
+    net: SoftMachine, t: np.ndarray, axis_aligned: bool
+) -> tuple[np.ndarray | sp.csr_array, np.ndarray]:
     dtype = net.machine.columns.dtype
     S = net.selection.weights().detach().cpu().double().numpy()
     largest = np.abs(S).argmax(1) if S.size else np.zeros(len(S), np.int64)
@@ -155,7 +157,9 @@ def agreement(net: SoftMachine, X: Any, machine: DecisionMachine | None = None) 
     )
 
 
-def _same_classes(net: SoftMachine, margin: torch.Tensor, hard: DecisionMachine, rows):
+def _same_classes(
+    net: SoftMachine, margin: torch.Tensor, hard: DecisionMachine, rows: np.ndarray
+) -> float | None:
     from .links import link_named
 
     output = hard.output

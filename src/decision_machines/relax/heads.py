@@ -53,7 +53,7 @@ class Heads(nn.Module):
         self._buffer("tree_rank", np.argsort(np.concatenate([np.empty(0, int), *trees])))
         self._buffer("position", position)
 
-    def _buffer(self, name: str, index: np.ndarray, dtype=np.int64) -> None:
+    def _buffer(self, name: str, index: np.ndarray, dtype: type = np.int64) -> None:
         self.register_buffer(name, torch.from_numpy(index.astype(dtype)), persistent=False)
 
     def blocks(self, p: Float[Tensor, "L m"]) -> Iterator[tuple[Tensor, Tensor | None]]:

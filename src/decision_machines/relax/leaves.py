@@ -137,9 +137,15 @@ class Leaves(nn.Module):
         return flat.reshape(total.shape).t()
 
 
+def is_traced() -> bool:
+    """Whether torch records a graph by tracing."""
+    # torch neither exports nor annotates it.
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
 def added(total: Tensor, index: Int[Tensor, "n"], rows: Tensor) -> Tensor:
     """total with rows[i] added at index[i], in this order (on a CPU)."""
-    if torch.onnx.is_in_onnx_export() and torch.jit.is_tracing():
+    if torch.onnx.is_in_onnx_export() and is_traced():
         # That exporter's index_add forgets all but one of the rows of an index.
         where = torch.nn.functional.one_hot(index, total.shape[0]).to(rows.dtype).t()
         return total + (where @ rows.reshape(rows.shape[0], -1)).reshape(total.shape)

@@ -17,6 +17,8 @@ from torch import nn
 from .leaves import added
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Float
     from torch import Tensor
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 EPSILON = 1e-6
 """What every leaf's weight has in common, so that no row and no tree divides by 0."""
 
-FEATURE_MAPS = {
+FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": lambda x: torch.nn.functional.elu(x) + 1,
     "relu": torch.relu,
     "exp": lambda x: x.clamp(max=60.0).exp(),
@@ -105,7 +107,7 @@ class LinearAttention(nn.Module):
         """Σ_i φ(B_ij) v_i over the leaves of test j's tree."""
         phi = FEATURE_MAPS[self.feature_map]
         minus, zero, plus = phi(V.new_tensor([-1.0, 0.0, 1.0])).double().unbind()
-        # Differences of running sums: in float64, lest a forest's total drown a leaf.
+        # Differences of running sums: in float64, so that a forest's total does not drown a leaf.
         ahead = torch.cat([V.new_zeros((1, V.shape[1])), V]).double().cumsum(0)
         at_low, at_middle, at_high = (
             ahead.index_select(0, i) for i in (self.low, self.middle, self.high)
@@ -116,7 +118,8 @@ class LinearAttention(nn.Module):
             + (minus - zero) * (at_middle - at_low)
             + (plus - zero) * (at_high - at_middle)
         )
-        return summed.to(V.dtype)
+        found: Float[Tensor, "J c"] = summed.to(V.dtype)
+        return found
 
     def _total(self, V: Float[Tensor, "L c"]) -> Float[Tensor, "T c 1"]:
         ahead = torch.cat([V.new_zeros((1, V.shape[1])), V]).double().cumsum(0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ..machine import links
+from ..machine.steps import ARITHMETIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,12 +107,7 @@ ONNX_STEPS: dict[str, Callable[..., Tensor]] = {
     "opposite": lambda x: torch.cat([-x, x], -1),
     "beside_zero": lambda x: torch.cat([torch.zeros_like(x), x], -1),
     "normalize": normalize,
-    "add": _with_constants(lambda x, c: x + c),
-    "subtract": _with_constants(lambda x, c: x - c),
-    "subtract_from": _with_constants(lambda x, c: c - x),
-    "multiply": _with_constants(lambda x, c: x * c),
-    "divide": _with_constants(lambda x, c: x / c),
-    "divide_into": _with_constants(lambda x, c: c / x),
+    **{name: _with_constants(operate) for name, operate in ARITHMETIC.items()},
     "negate": torch.neg,
     "exp": torch.exp,
     "sigmoid": torch.sigmoid,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -100,12 +100,12 @@ class SoftMachine(nn.Module):
         self._structure: SoftStructure | None = None  # of the native kernel, made on its first use
         self.link = link_named(machine.output.link) if options.output == "response" else None
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy, without what is looked up again: the link, the native structure."""
         return {**self.__dict__, "link": self.link is not None, "_structure": None}
 
-    def __setstate__(self, state: dict) -> None:
-        super().__setstate__(state)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own
         self.link = link_named(self.machine.output.link) if state["link"] else None
 
     # ------------------------------------------------------------------ thresholds
@@ -117,7 +117,7 @@ class SoftMachine(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast everything; thresholds that were not trained stay between their values."""
         was, is_start = self.t.dtype, self.t.detach() == self.t_start
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # torch's own
         if self.t.dtype != was and not self.t.is_meta:
             self._keep(self.gaps.thresholds(self.t.dtype))
             with torch.no_grad():
@@ -160,7 +160,9 @@ class SoftMachine(nn.Module):
 
     # ------------------------------------------------------------------ from features to answers
 
-    def forward(self, X: Float[Tensor, "... n_features"], return_weights: bool | str = False):
+    def forward(
+        self, X: Float[Tensor, "... n_features"], return_weights: bool | str = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """The response of the machine's own link, or the margin.
 
         Parameters
@@ -181,7 +183,10 @@ class SoftMachine(nn.Module):
 
     def by_tree(self, weights: Float[Tensor, "... L"]) -> tuple[Tensor, ...]:
         """Weights over all leaves, cut into one (..., leaves) tensor for each tree."""
-        return weights.split(np.diff(self.machine.trees.leaf_start).tolist(), dim=-1)
+        found: tuple[Tensor, ...] = weights.split(
+            np.diff(self.machine.trees.leaf_start).tolist(), dim=-1
+        )
+        return found
 
     def _respond(self, margin: Tensor) -> Tensor:
         output = self.machine.output
@@ -211,7 +216,7 @@ class SoftMachine(nn.Module):
             return margin, None
         return margin, weights.t().reshape(*lead, len(weights))
 
-    def _hard(self, z: Tensor, values: Tensor, want_weights: bool):
+    def _hard(self, z: Tensor, values: Tensor, want_weights: bool) -> tuple[Tensor, Tensor | None]:
         """Each tree's exit leaf by the largest score, and the sum in the machine's own order."""
         if self.form.weights == "straight_through":
             exits = self.walk.exit_leaves(self.selection, z, self.hard_thresholds(), self.missing)
@@ -239,7 +244,7 @@ class SoftMachine(nn.Module):
         )
         return zero.scatter(0, exits, 1.0)
 
-    def _soft(self, z: Tensor, values: Tensor, want_weights: bool):
+    def _soft(self, z: Tensor, values: Tensor, want_weights: bool) -> tuple[Tensor, Tensor | None]:
         form, order = self.form, self.paths.test_order
         if form.weights == "exp" and self.keys.factor is None:
             return self._soft_tree(z, values, want_weights)
@@ -269,7 +274,9 @@ class SoftMachine(nn.Module):
             return WEIGHTS[name](p, is_real, self.options.alpha)
         return WEIGHTS[name](p, is_real)
 
-    def _soft_tree(self, z: Tensor, values: Tensor, want_weights: bool):
+    def _soft_tree(
+        self, z: Tensor, values: Tensor, want_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
         order = self.paths.test_order
         if want_weights or self.leaves.is_linear:
             q = self._query(z, "log_sigmoid", order)

@@ -104,10 +104,14 @@ def soft_tree_sum_native(
     threads = torch.get_num_threads() if n_threads is None else int(n_threads)
     rows = z.reshape(z.shape[:-1].numel(), structure.n_columns)
     if torch.is_grad_enabled() and any(value.requires_grad for value in (z, t, slope, V)):
-        out = NativeSoftTree.apply(rows, t, slope, V, nudge, structure, float(skip), threads)
+        # torch does not annotate `apply`.
+        out = NativeSoftTree.apply(  # type: ignore[no-untyped-call]
+            rows, t, slope, V, nudge, structure, float(skip), threads
+        )
     else:
         out = _forward(rows, t, slope, V, nudge, structure.plan, float(skip), threads)
-    return out.reshape(*z.shape[:-1], structure.n_outputs).to(dtype)
+    found: Float[Tensor, "*m k"] = out.reshape(*z.shape[:-1], structure.n_outputs).to(dtype)
+    return found
 
 
 def soft_tree_sum(
@@ -148,7 +152,7 @@ class NativeSoftTree(torch.autograd.Function):
         return _forward(z, t, slope, V, nudge, structure.plan, skip, threads)
 
     @staticmethod
-    def backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, ...]:
         needed = ctx.needs_input_grad[:4]
         if torch.is_grad_enabled():
             if ctx.skip > 0:

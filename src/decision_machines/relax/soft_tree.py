@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from . import native_soft
+from .leaves import is_traced
 from .soft_tree_plain import soft_tree_sum_by_level
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def has_kernel(q: Tensor, V: Tensor) -> bool:
         and q.dtype == V.dtype
         and q.dtype in (torch.float32, torch.float64)
         and not torch.compiler.is_compiling()
-        and not torch.jit.is_tracing()
+        and not is_traced()
         and not torch.is_autocast_enabled("cpu")
         and type(q) in (torch.Tensor, torch.nn.Parameter)
         and not torch._C._functorch.is_functorch_wrapped_tensor(q)

@@ -39,7 +39,8 @@ def soft_tree_sum_by_level(
     V = V.index_select(0, paths.leaf_order).split(paths.leaf_blocks)
     weights = paths.products((-q).sigmoid(), q.sigmoid())
     parts = [p.t() @ v for p, v in zip(weights, V, strict=True)]
-    return sum(parts[1:], parts[0])
+    found: Float[Tensor, "m k"] = sum(parts[1:], parts[0])
+    return found
 
 
 def soft_tree_sum_plain(
@@ -81,7 +82,8 @@ def soft_tree_sum_plain(
     left, right = gate(-q, distance <= 0, ~goes_right), gate(q, distance > 0, goes_right)
     values = _wide(structure, V).index_select(0, paths.leaf_order).split(paths.leaf_blocks)
     parts = [p.t() @ v for p, v in zip(paths.products(left, right), values, strict=True)]
-    return sum(parts[1:], parts[0])
+    found: Float[Tensor, "m k"] = sum(parts[1:], parts[0])
+    return found
 
 
 def _wide(structure: SoftStructure, V: Float[Tensor, "L w"]) -> Float[Tensor, "L k"]:

@@ -23,7 +23,7 @@ DIM = -1
 class _NoContext:
     """Stands in for what an autograd function would keep for its backward pass."""
 
-    def save_for_backward(self, *tensors) -> None:
+    def save_for_backward(self, *tensors: Tensor) -> None:
         pass
 
 

@@ -13,6 +13,7 @@ from ..explain.shapley.shares import has_path_values, shares
 from ..machine import Rule
 from ..machine.coded import coded
 from ..machine.label_words import labels_of, plain_label
+from ..machine.look_ups import check_single_features
 from ..machine.schema import number_to_json, parameter_to_json
 from ..machine.trees import ranges
 from ..run.inputs.told import told_by
@@ -39,6 +40,7 @@ def page_data(
     machine: DecisionMachine, X: Any, y: Any, *, title: str | None, max_rows: int
 ) -> dict[str, Any]:
     """The machine, up to `max_rows` rows of X, and what Python answers on a few rows."""
+    check_single_features(machine, DOING)
     if machine.n_leaves > MOST_LEAVES:
         raise InputError(
             DOING,

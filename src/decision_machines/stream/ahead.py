@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 from collections import deque
@@ -10,6 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+LAST_WAIT = 30.0
+"""Seconds at the end of the process for threads to finish the item that they are at."""
+_running: dict[threading.Thread, threading.Event] = {}
+"""Threads that run ahead, and what tells each to stop."""
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Let no thread outlive the interpreter.
+
+    An iterator that nobody closed (a traceback holds it, or a global) leaves its thread running.
+    Python ends such threads where they ask for its lock; within native code that aborts the
+    process.
+    """
+    left = list(_running.items())
+    for _, stop in left:
+        stop.set()
+    for thread, _ in left:
+        thread.join(LAST_WAIT)
 
 
 def ahead(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
@@ -40,12 +61,19 @@ def ahead(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
             put(False, error)
         finally:
             getattr(iterator, "close", lambda: None)()
+            _running.pop(threading.current_thread(), None)
 
     thread = threading.Thread(target=make, name="decision-machines ahead", daemon=True)
+    _running[thread] = stop
     thread.start()
     try:
         while True:
-            is_item, item = made.get()
+            try:
+                is_item, item = made.get(timeout=0.1)
+            except queue.Empty:
+                if stop.is_set():  # at the end of the process
+                    return
+                continue
             if item is end:
                 return
             if not is_item:

@@ -40,7 +40,7 @@ def work(
 ) -> Iterable[tuple[Part, Done]]:
     """Score every file on some worker, which writes the answers and the record.
 
-    A worker that dies takes nothing with it: its unfinished file is no part of the output, and
+    A worker that dies takes nothing with it: its unfinished file is not part of the output, and
     Dask gives its files to another. Workers that hang are given up after `timeout` seconds in which
     none of them told of any progress.
     """

@@ -99,6 +99,8 @@ def _pieces(part: Part, n_rows: int) -> list[Part]:
 
     try:
         metadata = parquet.read_metadata(part.path)
+    except MemoryError:
+        raise  # Arrow's is an ArrowException, too
     except (OSError, ArrowException) as error:
         raise InputError(
             f"opening {part.path}", f"it cannot be read ({error})", "write the file again"

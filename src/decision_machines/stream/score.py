@@ -172,7 +172,7 @@ def _check_ending(output: str) -> None:
     if end[1:2].isalpha() and end not in ENDINGS and not is_folder:
         raise InputError(
             f"writing {output}",
-            f"its name ends in {end!r}, which is no kind of table that we write",
+            f"its name ends in {end!r}, which is not a kind of table that we write",
             f"use {', '.join(WRITTEN.values())} or .tsv for one file; for a folder of this name, "
             "make it first or end it with /",
         )

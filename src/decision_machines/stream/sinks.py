@@ -23,7 +23,7 @@ def sink(
 ) -> Iterator[Callable[[Any], None]]:
     """A function that takes record batches; the file appears at `path` when all are written.
 
-    See `files.atomic.whole_file` for what holds until then. Folders are made where they lack.
+    See `files.atomic.whole_file` for what holds until then. Folders that are missing are made.
     """
     with writing(path):
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)

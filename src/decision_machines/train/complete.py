@@ -204,7 +204,11 @@ class CompleteTrees:
             Arrays to write to; what an earlier call wrote there is lost.
         """
         slopes = each(beta, self.n_restarts, self.dtype)[:, None, None]
-        return Weigh.apply(self.W, self.t, with_ones(X), slopes, straight_through, space or Space())
+        # torch does not annotate `apply`.
+        found: Float[Tensor, "R L m"] = Weigh.apply(  # type: ignore[no-untyped-call]
+            self.W, self.t, with_ones(X), slopes, straight_through, space or Space()
+        )
+        return found
 
     @torch.no_grad()
     def answers(
@@ -230,7 +234,8 @@ class CompleteTrees:
         at = torch.zeros_like(is_right[:, 0])
         for _ in range(self.depth):
             at = 2 * at + 1 + is_right.gather(1, at[:, None])[:, 0]
-        return at - self.n_tests
+        found: Int[Tensor, "R m"] = at - self.n_tests
+        return found
 
 
 def train_complete(
@@ -297,7 +302,9 @@ def train_complete(
         beta = (log_from + grown * (log_to - log_from)).exp()
         rows = batches.next()
         slopes_now = beta[:, None, None]
-        p = Weigh.apply(trees.W, trees.t, X[rows], slopes_now, straight_through, space)
+        p = Weigh.apply(  # type: ignore[no-untyped-call]  # see `weights`
+            trees.W, trees.t, X[rows], slopes_now, straight_through, space
+        )
         losses = loss(p, rows)
         gradients = torch.autograd.grad(losses.sum(), parameters)
         now = 0.5 * (1.0 + math.cos(math.pi * share))
@@ -325,7 +332,8 @@ def each(value: Any, n: int, dtype: torch.dtype) -> Tensor:
 
 def unit(W: Tensor) -> Tensor:
     """Rows of length 1; a row of zeros stays."""
-    return W / W.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    found: Tensor = W / W.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    return found
 
 
 def with_ones(X: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ def _by_lbfgs(
     X, weight, sign = X[rows], weight[rows], np.where(is_right[rows], 1.0, -1.0)
     total = max(float(weight.sum()), 1e-12)
 
-    def loss(w):
+    def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
         f = sign * (X @ w[:-1] + w[-1])
         wrong = weight * sign / (1.0 + np.exp(f.clip(-30, 30)))
         value = np.sum(weight * np.logaddexp(0, -f)) + 0.5 * ridge * (w[:-1] @ w[:-1])
@@ -79,7 +79,10 @@ def _by_lbfgs(
         return value / total, gradient / total
 
     start = np.zeros(X.shape[1] + 1)
-    return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": n_iterations}).x
+    found: np.ndarray = minimize(
+        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": n_iterations}
+    ).x
+    return found
 
 
 def best_cuts(
@@ -123,7 +126,7 @@ def best_cuts(
     cut[rows, n_seen] = last + room
     k = np.arange(c + 1)
     is_cut = k <= n_seen[:, None]
-    # Halfway between equal values, or values so near that halfway is the upper one, is no cut.
+    # Halfway between equal values, or values so near that halfway is the upper one, is not a cut.
     is_cut[:, 1:c] &= (k[1:c] == n_seen[:, None]) | (
         (q[:, :-1] <= cut[:, 1:c]) & (cut[:, 1:c] < q[:, 1:])
     )

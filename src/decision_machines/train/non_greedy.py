@@ -33,7 +33,7 @@ from .starts import Start, cart_start, without_empty_leaves
 from .torch_setup import threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jaxtyping import Float, Int
     from torch import Tensor
@@ -56,8 +56,8 @@ def non_greedy_tree(
     max_depth: int | None = None,
     axis_aligned: bool = False,
     sample_weight: Float[np.ndarray, "m"] | None = None,
-    validation: tuple | None = None,
-    refit: tuple | None = None,
+    validation: tuple[Any, ...] | None = None,
+    refit: tuple[Any, ...] | None = None,
     n_restarts: int = 2,
     radii: Sequence[float] = (1.0, 4.0, 16.0),
     n_epochs: int = 40,
@@ -176,7 +176,8 @@ class _Target:
 
     def leaf_losses(self, V: Float[np.ndarray, "L k"]) -> Float[np.ndarray, "k L"]:
         """For classes, the loss of each class at each leaf: minus the log of its blurred share."""
-        return -np.log((1 - BLUR) * V + BLUR / V.shape[1]).T
+        found: np.ndarray = -np.log((1 - BLUR) * V + BLUR / V.shape[1]).T
+        return found
 
     def losses(self, exits: Int[np.ndarray, "m"], V: Float[np.ndarray, "L k"]) -> float:
         """The mean loss of hard answers: share of errors, ties broken by log-loss, or squares."""
@@ -234,7 +235,8 @@ class _Forest:
             q = torch.from_numpy(Z[start : start + BLOCK] @ W.T - t)
             scores = self.paths.sums(*relu_pair(q.t().index_select(0, self.paths.test_order)))
             found.append(self.heads.exit_leaves(scores).numpy())
-        return np.concatenate(found, axis=1) - self.machine.trees.leaf_start[:-1, None]
+        out: np.ndarray = np.concatenate(found, axis=1) - self.machine.trees.leaf_start[:-1, None]
+        return out
 
     def hard(self) -> tuple[np.ndarray, np.ndarray]:
         return self.W.detach().double().numpy(), self.t.detach().double().numpy()
@@ -255,7 +257,8 @@ class _Forest:
     def children_of(self, tree: int) -> np.ndarray:
         children = self.machine.children[self.machine.trees.tests(tree)]
         a, b = self.machine.trees.test_start[tree], self.machine.trees.leaf_start[tree]
-        return np.where(children >= 0, children - a, children + b)
+        found: np.ndarray = np.where(children >= 0, children - a, children + b)
+        return found
 
 
 class _Best:
@@ -264,9 +267,16 @@ class _Best:
     def __init__(self, forest: _Forest) -> None:
         self.loss = np.full(forest.n_trees, np.inf)
         self.first: np.ndarray = self.loss
-        self.parts: list[tuple] = [()] * forest.n_trees
+        self.parts: list[tuple[Any, ...]] = [()] * forest.n_trees
 
-    def judge(self, forest, Z, target, held_rows, held_target) -> float:
+    def judge(
+        self,
+        forest: _Forest,
+        Z: Float[np.ndarray, "m n"],
+        target: _Target,
+        held_rows: Float[np.ndarray, "h n"],
+        held_target: _Target,
+    ) -> float:
         """Refit the leaves by the rows as they fall now; keep the trees that got better."""
         exits, held = forest.exits(Z), forest.exits(held_rows)
         W, t = forest.hard()
@@ -290,7 +300,15 @@ class _Best:
         return *self.parts[tree], tree
 
 
-def _epochs(forest: _Forest, rows, target: _Target, n_epochs, batch_size, learning_rate, rng):
+def _epochs(
+    forest: _Forest,
+    rows: Float[Tensor, "m n"],
+    target: _Target,
+    n_epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    rng: np.random.Generator,
+) -> Iterator[float]:
     """SGD with momentum, its steps in units of ν, down to 0; yields the bound after each epoch."""
     rate = learning_rate * forest.radius
     speed_W, speed_t = torch.zeros_like(forest.W), torch.zeros_like(forest.t)
@@ -318,8 +336,10 @@ def _epochs(forest: _Forest, rows, target: _Target, n_epochs, batch_size, learni
 
 def _leaf_losses(target: _Target, V: np.ndarray, batch: np.ndarray) -> Float[np.ndarray, "b L"]:
     if target.is_classes:
-        return target.leaf_losses(V)[target.Y[batch].argmax(axis=1)]
-    return ((target.Y[batch][:, None, :] - V[None]) ** 2).sum(axis=2)
+        of_class: np.ndarray = target.leaf_losses(V)[target.Y[batch].argmax(axis=1)]
+        return of_class
+    found: np.ndarray = ((target.Y[batch][:, None, :] - V[None]) ** 2).sum(axis=2)
+    return found
 
 
 def _finished(
@@ -339,7 +359,7 @@ def _finished(
         classes=(np.arange(k),) if target.is_classes else None,
     )
 
-    def build(S, t, children, V) -> DecisionMachine:
+    def build(S: np.ndarray, t: np.ndarray, children: np.ndarray, V: np.ndarray) -> DecisionMachine:
         return DecisionMachine(
             columns=Columns(n),
             selection=sp.csr_array(S),

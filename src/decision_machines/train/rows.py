@@ -101,7 +101,7 @@ def read_validation(
 
 
 def read_numbers(values: Any, name: str, doing: str) -> Float[np.ndarray, "..."]:
-    """An array of float64; complex numbers and what is no number are refused."""
+    """An array of float64; complex numbers and what is not a number are refused."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "c":
@@ -110,7 +110,7 @@ def read_numbers(values: Any, name: str, doing: str) -> Float[np.ndarray, "..."]
     except (TypeError, ValueError) as error:
         raise InputError(
             doing,
-            f"{name} is no array of numbers: {error}",
+            f"{name} is not an array of numbers: {error}",
             f"pass {name} as numbers (NaN: missing)",
         ) from error
 
@@ -143,20 +143,20 @@ def read_codes(y: Any, n_rows: int, n_classes: int, doing: str) -> Int[np.ndarra
 
 def read_targets(y: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m q"]:
     """Finite numbers, one row of them for each row."""
-    y = read_numbers(y, "y", doing)
-    y = y[:, None] if y.ndim == 1 else y
-    if y.ndim != 2 or len(y) != n_rows or y.shape[1] == 0:
+    numbers = read_numbers(y, "y", doing)
+    found: np.ndarray = numbers[:, None] if numbers.ndim == 1 else numbers
+    if found.ndim != 2 or len(found) != n_rows or found.shape[1] == 0:
         raise InputError(
             doing,
-            f"y of shape {y.shape} for {n_rows} rows",
+            f"y of shape {found.shape} for {n_rows} rows",
             "pass one number, or one row of numbers, for each row of X",
         )
-    if not np.all(np.isfinite(y)):
-        at = np.argwhere(~np.isfinite(y))[0]
+    if not np.all(np.isfinite(found)):
+        at = np.argwhere(~np.isfinite(found))[0]
         raise InputError(
-            doing, f"y[{at[0]}] is {y[tuple(at)]}", "leave rows without a finite target out"
+            doing, f"y[{at[0]}] is {found[tuple(at)]}", "leave rows without a finite target out"
         )
-    return y
+    return found
 
 
 def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]:
@@ -176,7 +176,7 @@ def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]
         raise InputError(
             doing,
             f"weights from {w.min()} to {w.max()}; "
-            f"a weight that is no number ≥ 0: {w[row]} in row {row}",
+            f"a weight that is not a number ≥ 0: {w[row]} in row {row}",
             "pass one finite weight from 0 for each row",
         )
     return w

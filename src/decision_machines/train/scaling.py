@@ -34,7 +34,7 @@ class Scaling:
         by its own deviation a rare one would be the largest of all features in the few rows that
         have it, and could tell each of them from the rest.
 
-        Values are divided by the largest first: the squares of 1e200 and of 1e-200 are no numbers.
+        Values are divided by the largest first: the squares of 1e200 and of 1e-200 are not numbers.
         """
         is_there = ~np.isnan(X)
         count = np.maximum(is_there.sum(0), 1)
@@ -56,7 +56,8 @@ class Scaling:
     def __call__(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m v"]:
         """The features that vary, scaled."""
         varies = self.varies
-        return (X[:, varies] - self.centre[varies]) / self.spread[varies]
+        found: np.ndarray = (X[:, varies] - self.centre[varies]) / self.spread[varies]
+        return found
 
     def raw_tests(
         self, W: Float[np.ndarray, "J v"], t: Float[np.ndarray, "J"]

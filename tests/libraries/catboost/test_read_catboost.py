@@ -403,23 +403,6 @@ def test_label_hashes_are_catboosts_for_texts_of_every_length(tmp_path):
 # ---------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize("policy", ["SymmetricTree", "Lossguide"])
-def test_statistics_over_categories_are_refused_by_name(policy, tmp_path):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"x": rng.normal(size=300), "town": rng.choice(list("abcdefgh"), 300)})
-    target = table["x"] + (table["town"] < "d") * 5
-    params = SMALL | {"grow_policy": policy}
-    model = CatBoostRegressor(cat_features=["town"], one_hot_max_size=2, **params)
-    model.fit(table, target)
-    for read in (lambda: dm.convert(model), lambda: read_all_ways(model, tmp_path)):
-        with pytest.raises(dm.UnsupportedModelError, match=r"node .* of tree .*CTR.*'town'") as e:
-            read()
-        assert "one_hot_max_size" in e.value.remedy
-    model.save_model(str(tmp_path / "m.json"), format="json")
-    with pytest.raises(dm.UnsupportedModelError, match="'town'"):
-        read_catboost_bytes((tmp_path / "m.json").read_bytes(), "m.json")
-
-
 def test_text_and_embedding_features_are_refused_by_name():
     rng = np.random.default_rng(0)
     words = ["good", "bad", "fine", "poor", "nice", "ugly"]

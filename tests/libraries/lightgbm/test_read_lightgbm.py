@@ -635,7 +635,7 @@ def test_a_tree_that_is_no_tree_is_refused(old, new, words):
 
 def test_a_field_that_is_not_known_is_refused_with_its_tree():
     text = one_node("0.5", 0, more="is_linear=0\nleaf_spline=1\n")
-    with pytest.raises(dm.UnsupportedModelError, match="tree 0 has a field 'leaf_spline'"):
+    with pytest.raises(dm.UnsupportedModelError, match=r"trees\[0\].leaf_spline is a field"):
         read_lightgbm_text(text, "a text")
 
 

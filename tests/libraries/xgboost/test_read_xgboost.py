@@ -270,6 +270,11 @@ def test_slices_of_a_booster_are_boosters():
 # ---------------------------------------------------------------------- base score and links
 
 
+def xgb_release() -> tuple[int, int]:
+    major, minor = xgb.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
 def with_base(document: dict, text: str) -> dict:
     document = json.loads(json.dumps(document))
     document["learner"]["learner_model_param"]["base_score"] = text
@@ -303,6 +308,77 @@ def test_base_scores_become_margins_to_the_bit(objective):
                     continue
             edited = with_base(document, text)
             assert_same(read(edited), loaded(edited), X[:3])
+
+
+CLAMPS = xgb_release() >= (3, 2)
+EDGES = (0, 1, 1e-38, 1e-7, 9.9e-7, 1e-6, 1.1e-6, 2e-6, 1 - 2e-6, 1 - 1e-6, 1 - 1e-7)
+
+
+@pytest.mark.parametrize("objective", ["binary:logistic", "reg:logistic"])
+@pytest.mark.parametrize("score", EDGES)
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_base_scores_near_0_and_1_are_clamped_where_xgboost_clamps_them(objective, score, rounds):
+    if score in (0, 1) and not CLAMPS:
+        pytest.skip("this release of XGBoost refuses it")
+    X, target, _ = make_data(False, "numeric")
+    params = {"objective": objective, "base_score": score, "min_child_weight": 0, "nthread": 1}
+    booster = xgb.train(params, xgb.DMatrix(X, target > 1), rounds)
+    margin = booster.predict(xgb.DMatrix(X), output_margin=True)
+    assert np.array_equal(read_xgboost(booster).margin(X)[:, 0], margin)
+    assert np.array_equal(read(stored(booster)).margin(X)[:, 0], margin)
+
+
+def test_a_release_that_does_not_clamp_is_read_as_it_answers():
+    # XGBoost 3.1.3 gives -16.118095 for this base score, 3.2.0 gives -13.81551.
+    booster, X = train("binary:logistic", "depthwise", "numeric", False, rounds=1)
+    document = with_base(stored(booster), "[1e-7]")
+    document["version"] = [3, 1, 3]
+    assert read(document).output.base[0] == np.float32(-16.118095)
+    back = read(document).to_xgboost()
+    margin = back.predict(xgb.DMatrix(X), output_margin=True)
+    assert np.array_equal(margin, read(document).margin(X)[:, 0])
+    document["version"] = [3, 2, 0]
+    assert read(document).output.base[0] == np.float32(-13.81551)
+    for text in ("[0]", "[1]"):
+        document = with_base(document, text)
+        document["version"] = [3, 1, 3]
+        with pytest.raises(ModelFormatError, match="not finite"):
+            read(document)
+
+
+def test_a_model_without_trees_of_an_older_release_links_its_guess():
+    # XGBoost 3.0.5 answers 0.5 for the probability, 3.1.1 answers 0.62245935.
+    X, target, _ = make_data(False, "numeric")
+    booster = xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(X, target > 1), 0)
+    document = with_base(stored(booster), "5E-1")
+    for release, base in (([3, 0, 5], 0.0), ([3, 1, 1], 0.5)):
+        document["version"] = release
+        assert read(document).output.base[0] == base
+
+
+@pytest.mark.skipif(not CLAMPS, reason="this release of XGBoost refuses it")
+@pytest.mark.parametrize("cls", [xgb.XGBClassifier, xgb.XGBRFClassifier])
+def test_a_classifier_of_one_class_answers_as_it_does_itself(cls, tmp_path):
+    X, _, _ = make_data(False, "numeric")
+    model = cls(n_estimators=2, n_jobs=1).fit(X, np.zeros(len(X), int))
+    assert_wrapper_same(read_xgboost(model), model, X)
+    model.save_model(tmp_path / "model.json")
+    again = cls()
+    again.load_model(tmp_path / "model.json")
+    assert_wrapper_same(read_xgboost_bytes((tmp_path / "model.json").read_bytes()), again, X)
+
+
+@pytest.mark.skipif(not CLAMPS, reason="this release of XGBoost refuses it")
+def test_a_target_that_never_occurs_among_others_is_clamped_alone():
+    X, target, _ = make_data(False, "numeric")
+    y = np.stack([np.zeros(len(X), int), target > 1], axis=1)
+    model = xgb.XGBClassifier(n_estimators=2, n_jobs=1).fit(X, y)
+    machine = read_xgboost(model)
+    assert np.array_equal(machine.margin(X), model.predict(X, output_margin=True))
+    assert np.array_equal(machine.predict(X), model.predict(X))
+    # What we write is never clamped, by whichever release reads it.
+    back = machine.to_xgboost(margins=False)
+    assert np.array_equal(back.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("objective", ["binary:logistic", "count:poisson", "multi:softprob"])
@@ -691,7 +767,7 @@ FAULTS = {
     "tree_info": lambda document, trees: model_of(document).update(tree_info=[0, 0, 1]),
     "outputs": param("num_class", "1000000000"),
     "num_feature": param("num_feature", "4000000000"),
-    "not finite": param("base_score", "[1]"),
+    "not finite": param("base_score", "[1.5]"),
     "not numbers": param("base_score", "[0.5x]"),
     "2 values": param("base_score", "[0.5,0.5]"),
     "feature_names": lambda document, trees: document["learner"].update(feature_names=["a"]),

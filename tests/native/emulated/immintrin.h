@@ -12,6 +12,7 @@
 
 typedef uint8_t __mmask8;
 typedef uint16_t __mmask16;
+typedef uint32_t __mmask32;
 typedef uint64_t __mmask64;
 
 // A macro of SIMDe's takes a call with commas in an argument for more arguments.
@@ -43,4 +44,22 @@ inline simde__m512i _mm512_cvtepu8_epi64(simde__m128i bytes) {
     simde_mm_storeu_si128(reinterpret_cast<simde__m128i*>(from), bytes);
     for (int i = 0; i < 8; ++i) to[i] = from[i];
     return simde_mm512_loadu_si512(to);
+}
+
+template <typename Compare>
+inline __mmask32 emulated_words_mask(simde__m512i a, simde__m512i b, const Compare& compare) {
+    uint16_t x[32], y[32];
+    simde_mm512_storeu_si512(x, a);
+    simde_mm512_storeu_si512(y, b);
+    __mmask32 found = 0;
+    for (int i = 0; i < 32; ++i) found |= static_cast<__mmask32>(compare(x[i], y[i])) << i;
+    return found;
+}
+
+inline __mmask32 _mm512_cmpgt_epu16_mask(simde__m512i a, simde__m512i b) {
+    return emulated_words_mask(a, b, [](uint16_t x, uint16_t y) { return x > y; });
+}
+
+inline __mmask32 _mm512_cmpeq_epi16_mask(simde__m512i a, simde__m512i b) {
+    return emulated_words_mask(a, b, [](uint16_t x, uint16_t y) { return x == y; });
 }

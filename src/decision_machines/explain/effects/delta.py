@@ -33,7 +33,12 @@ TREES_AT_ONCE = 128
 
 def can_delta(machine: DecisionMachine) -> bool:
     """Whether a machine's answer is a sum of leaves that tests of single columns choose."""
-    return not machine.is_oblique and machine.linear is None and machine.output.aggregate == "sum"
+    return (
+        not machine.is_oblique
+        and machine.linear is None
+        and machine.output.aggregate == "sum"
+        and machine.columns.look_ups is None
+    )
 
 
 def trees_that_test(machine: DecisionMachine, features: list[int]) -> Int[np.ndarray, "T"]:

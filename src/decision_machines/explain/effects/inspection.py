@@ -157,7 +157,7 @@ def _redone(
     points: Float[np.ndarray, "G f"],
     n_threads: int | None,
 ) -> Float[np.ndarray, "m G k"]:
-    """Every row scored anew at every point, where sums of leaves do not say it all."""
+    """Every row scored again at every point, where sums of leaves do not say it all."""
     plain = coded(machine)
     found = np.empty((len(x), len(points), machine.n_outputs))
     for g, point in enumerate(points):

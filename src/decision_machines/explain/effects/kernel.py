@@ -217,4 +217,4 @@ def _answers(machine: DecisionMachine, y: Any, n: int) -> Float[np.ndarray, "n k
     try:
         return answers.astype(np.float64).reshape(n, -1)
     except (TypeError, ValueError):
-        raise InputError(DOING, "answers that are no numbers", "give y as numbers") from None
+        raise InputError(DOING, "answers that are not numbers", "give y as numbers") from None

@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ...machine import layout
+from ...machine import Rule, layout
+from ...machine.digest import digest
 from ...machine.schema import steps_by_number
 
 if TYPE_CHECKING:
@@ -50,8 +51,20 @@ def header(machine: DecisionMachine) -> dict[str, Any]:
     }
     reads |= {"dtype": columns.dtype.name, "integers_as": columns.integers_as.name}
     reads["categories"] = {str(f): labels for f, labels in sorted(columns.categories.items())}
+    # Named only where they are there: older machines keep their fingerprints.
+    if columns.edges:
+        reads["edges"] = {str(f): list(bounds) for f, bounds in sorted(columns.edges.items())}
+    if columns.accepted is not None:
+        reads["accepted"] = digest(columns.accepted)
     if columns.sets is not None:
         reads["sets"] = [columns.sets.negative_fractions, columns.sets.whole]
+    if columns.look_ups is not None:
+        # Columns are taken by their tables' numbers: which columns there are is in the trees.
+        tables = columns.look_ups.of_columns(())
+        whole = hashlib.sha256()
+        for f in fields(tables):
+            _put_array(whole, getattr(tables, f.name))
+        reads["look_ups"] = whole.hexdigest()
     answers = {
         name: getattr(output, name)
         for name in (
@@ -156,6 +169,8 @@ def use_columns(machine: DecisionMachine) -> DecisionMachine:
 def _by_content(item: tuple[Any, ...]) -> tuple[Any, ...]:
     """An order of column keys: by feature, then by rule, then by set."""
     key = item[0]
+    if key[1] == Rule.LOOK_UP:
+        return (key[0], key[1], key[2:], (), 0)
     return (key[0], key[1], *(key[2:] or ((), (), 0)))
 
 

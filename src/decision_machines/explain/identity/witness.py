@@ -68,6 +68,8 @@ def differing_input(
     """An input with two predictions, or at least two margins; None where none was found."""
     if a.n_features != b.n_features or a.is_oblique or b.is_oblique:
         return None
+    if a.columns.look_ups is not None or b.columns.look_ups is not None:
+        return None
     rows = [np.zeros((1, a.n_features))]
     for i, j in pairs[:MOST_PAIRS]:
         rows.append(_parting_rows(a.tree(i), b.tree(j)))

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...libraries.oracles import oracle_of, rows_that_differ
+from ...libraries.oracles import members_of, oracle_of, rows_that_differ
+from ...machine import Assembly
 from ...machine.words import words_of_row
 from ...progress import Progress, Verbosity
+from .combinations import Combinations
 from .probes import probe_tree
 
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ class Certificate:
     unreachable: int
     """Tests that no input reaches: their path contradicts itself."""
     unknown: int
-    """Tests on labels that the model keeps no text of: give rows that hold them."""
+    """Tests on labels that the model keeps no text of, or on statistics that such labels find: give
+    rows that hold them."""
     probes: int
     compared: str
     """What the library let us compare: leaves, values, margins."""
@@ -73,12 +76,23 @@ class Certificate:
         """Whether no probe disagreed and every reachable test was probed."""
         return self.first_disagreement is None and self.proven + self.unreachable == self.tests
 
+    @property
+    def verdict(self) -> str:
+        """What came of it.
+
+        "proven"; "differs" where a probe was answered differently; "partly proven" where none was,
+        and some tests could not be probed.
+        """
+        if self.first_disagreement is not None:
+            return "differs"
+        return "proven" if self.holds else "partly proven"
+
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
         lines = [
-            f"{'PROVEN' if self.holds else 'NOT PROVEN'}: {self.source}",
+            f"{self.verdict.upper()}: {self.source}",
             f"  {self.proven} of {self.tests} tests in {self.trees} trees proven by {self.probes} "
             f"probes ({self.compared}) in {self.seconds:.1f} s",
         ]
@@ -90,8 +104,9 @@ class Certificate:
             lines.append(f"  {self.unreachable} tests are reached by no input")
         if self.unknown:
             lines.append(
-                f"  {self.unknown} tests ask for labels that the model does not keep; "
-                "give rows that hold them"
+                f"  {self.unknown} tests ask for labels that the model does not keep, or for what "
+                "such labels find: they could not be probed; give rows that hold these labels "
+                "(--data)"
             )
         if self.first_disagreement is not None:
             lines.append(f"  first disagreement: {self.first_disagreement}")
@@ -109,12 +124,13 @@ def certify(
 ) -> Certificate:
     """Prove by probes that `machine` and `model` route every input alike.
 
-    Every test reads one feature, so two trees agree on *all* inputs if they agree on both sides of
+    A test reads one feature, so two trees agree on *all* inputs if they agree on both sides of
     the boundary of every test, among the inputs that reach it. For each test, rows are built that
     reach it and hold the threshold, its neighbours in the source's dtype, values that round
-    across it, NaN, ±inf, ±0 and every category in and out of the set; leaf numbers and margins
-    are compared with the library's own, bit for bit. The work is linear in the number of tests,
-    where the library can be asked for one tree at a time.
+    across it, NaN, ±inf, ±0 and every category in and out of the set; a test of a statistic of
+    several features (CatBoost) is given labels that find each row of its table; leaf numbers and
+    margins are compared with the library's own, bit for bit. The work is linear in the number of
+    tests, where the library can be asked for one tree at a time.
 
     Parameters
     ----------
@@ -141,6 +157,8 @@ def certify(
     True
     """
     begin = time.perf_counter()
+    if isinstance(machine, Assembly):
+        return certify_assembly(machine, model, X, progress=progress, verbose=verbose)
     oracle = oracle_of(model, machine)
     if oracle.n_trees is not None and oracle.n_trees != machine.n_trees:
         raise InputError(
@@ -154,6 +172,7 @@ def certify(
         oracle.learn_labels(X, given)
     first: Disagreement | None = None
     whole: list[np.ndarray] = []
+    combinations = Combinations(machine, oracle.codes)
     per_tree = max(1, WHOLE_ROWS // max(machine.n_trees, 1))
     with Progress("probing trees", machine.n_trees, verbose) as shown:
         for tree in range(machine.n_trees):
@@ -163,7 +182,11 @@ def certify(
                 takes_infinity=oracle.takes_infinity,
                 takes_nan=oracle.takes_nan,
                 codes=oracle.codes,
+                resting=oracle.resting,
+                combinations=combinations,
             )
+            keep = oracle.askable(found.X)
+            found.X, found.test = oracle.as_given(found.X[keep]), found.test[keep]
             wrong = _compare_tree(oracle, tree, found.X)
             n_reached = int(np.count_nonzero(found.reached & ~found.unknown))
             probes += len(found.X)
@@ -196,7 +219,9 @@ def certify(
             shown.update(tree + 1)
     if given is not None:
         whole.append(given)
-    rows = np.concatenate(whole) if whole else np.zeros((1, machine.n_features))
+    whole.append(oracle.more_rows())
+    rows = np.concatenate(whole)
+    rows = rows if len(rows) else np.zeros((1, machine.n_features))
     if first is None:
         first = _compare_whole(oracle, machine.columns, rows)
     return Certificate(
@@ -212,6 +237,59 @@ def certify(
         first,
         time.perf_counter() - begin,
     )
+
+
+def certify_assembly(
+    assembly: Assembly,
+    model: Any,
+    X: Any = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    verbose: Verbosity = False,
+) -> Certificate:
+    """Prove every member of an assembly, then compare the whole on rows that probe the members."""
+    begin = time.perf_counter()
+    parts, rows = [], [] if X is None else [X]
+    for member, original in zip(assembly.members, members_of(model), strict=False):
+        parts.append(certify(member, original, X, progress=progress, verbose=verbose))  # type: ignore[arg-type]
+        rows += _rows_of(member, original)
+    first = next((p.first_disagreement for p in parts if p.first_disagreement is not None), None)
+    for given in rows if first is None else []:
+        ours, theirs = np.asarray(assembly.predict(given)), np.asarray(model.predict(given))
+        wrong = np.flatnonzero((ours != theirs).reshape(len(ours), -1).any(axis=1))
+        if len(wrong):
+            i = wrong[0]
+            what = "prediction"
+            x = np.asarray(given[i : i + 1]) if not hasattr(given, "iloc") else given.iloc[[i]]
+            first = Disagreement(None, None, np.asarray(x)[0], what, ours[i], theirs[i], str(x))
+            break
+    return Certificate(
+        assembly.source,
+        *(sum(getattr(p, name) for p in parts) for name in COUNTED),
+        compared="members one by one, then the whole model's predictions",
+        first_disagreement=first,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+COUNTED = ("trees", "tests", "proven", "one_sided", "unreachable", "unknown", "probes")
+
+
+def _rows_of(member: Any, original: Any) -> list[Any]:
+    """Rows as the source takes them, that probe the first trees of a member."""
+    if isinstance(member, Assembly) or not member.n_trees:
+        return []
+    oracle = oracle_of(original, member)
+    found = probe_tree(
+        member, 0, takes_infinity=oracle.takes_infinity, takes_nan=oracle.takes_nan,
+        codes=oracle.codes, resting=oracle.resting,
+    )  # fmt: skip
+    X = oracle.as_given(found.X[oracle.askable(found.X)])
+    table = getattr(oracle, "table", None)
+    if table is not None:
+        return [table(X)]
+    finite = X[np.isfinite(X).all(axis=1) & (np.abs(X) < 1e30).all(axis=1)]
+    return [finite] if not oracle.labels and len(finite) else []
 
 
 def _name(machine: DecisionMachine, test: int) -> int | None:

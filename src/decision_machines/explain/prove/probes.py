@@ -1,8 +1,9 @@
 """Inputs that reach every test of a tree and stand on both sides of its boundary.
 
 A test reads one feature, so it is known everywhere once it is known at its boundary: at the
-threshold, at the next value above, at NaN, at every category in its set and at some outside. The
-rows built here reach the test first: all tests above it are answered as its path asks.
+threshold, at the next value above, at NaN, at every category in its set and at some outside. A test
+of a statistic is known once it is known at every row of its table. The rows built here reach the
+test first: all tests above it are answered as its path asks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from ...errors import UnsupportedModelError
 from ...machine import Rule
 from ...machine.columns import ZERO
+from .combinations import Combinations
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -25,6 +27,8 @@ EDGES = (0.0, -0.0, 1e-36, -1e-36, ZERO, -ZERO, 2 * ZERO, -2 * ZERO)
 NO_CATEGORY = (-1.0, -0.5, 2.0**24, 2.0**31, 1e30)
 ODD_CATEGORY = (0.7,)
 """Fractions added to a member: libraries truncate."""
+FEW_CODES = 64
+"""A feature of no more codes is probed with all of them at every test."""
 Path = list[tuple[int, int]]
 """(test, side) of the tests above that read one feature."""
 
@@ -51,6 +55,8 @@ def probe_tree(
     takes_infinity: bool = True,
     takes_nan: bool = True,
     codes: dict[int, list[float]] | None = None,
+    resting: dict[int, float] | None = None,
+    combinations: Combinations | None = None,
 ) -> Probes:
     """Rows that reach every reachable test of one tree, on both sides of its boundary.
 
@@ -61,6 +67,10 @@ def probe_tree(
     codes
         For features that the machine knows by labels: the codes (positions of labels, -1 for one
         of no training row, NaN for none) that the model can be asked about.
+    resting
+        Numbers of features that the model refuses 0 for: one that it takes.
+    combinations
+        What `Combinations(machine, codes)` gives, kept from one tree to the next.
     """
     if machine.is_oblique:
         raise UnsupportedModelError(
@@ -68,7 +78,9 @@ def probe_tree(
             "its tests are oblique",
             "certify machines whose tests read one column",
         )
-    walker = _Walker(machine, tree, takes_infinity, takes_nan, codes or {})
+    codes = codes or {}
+    combinations = combinations or Combinations(machine, codes)
+    walker = _Walker(machine, tree, takes_infinity, takes_nan, codes, combinations, resting or {})
     walker.walk()
     n = machine.n_features
     X = np.array(walker.rows).reshape(-1, n)
@@ -84,6 +96,8 @@ class _Walker:
     takes_infinity: bool
     takes_nan: bool
     codes: dict[int, list[float]]
+    combinations: Combinations
+    resting: dict[int, float] = field(default_factory=dict)
     rows: list[list[float]] = field(default_factory=list)
     tests: list[int] = field(default_factory=list)
 
@@ -99,6 +113,12 @@ class _Walker:
         self.column = column.tolist()
         self.feature = m.columns.feature[column].tolist()
         self.rule = m.columns.rule[column].tolist()
+        self.look_up = {
+            j: m.columns.look_up(c)
+            for j, (c, rule) in enumerate(zip(self.column, self.rule, strict=True))
+            if rule == Rule.LOOK_UP
+        }
+        """test → the table and the statistic that it asks for."""
         t = m.t[tests]
         inf = np.array(np.inf, t.dtype)
         self.t = t.astype(float).tolist()
@@ -112,44 +132,49 @@ class _Walker:
     def walk(self) -> None:
         """Down the tree with a row that reaches the present test and the answers given above it."""
         start = [
-            -1.0 if feature in self.codes else 0.0 for feature in range(self.machine.n_features)
+            self.codes[feature][0] if self.codes.get(feature) else self.resting.get(feature, 0.0)
+            for feature in range(self.machine.n_features)
         ]
         if not self.children:
             self.rows.append(start)
             self.tests.append(-1)
             return
-        stack: list[tuple[int, list[float], dict[int, Path]]] = [(0, start, {})]
+        stack: list[tuple[int, list[float], Path]] = [(0, start, [])]
         while stack:
-            j, row, above = stack.pop()
+            j, row, path = stack.pop()
             self.reached[j] = True
-            feature = self.feature[j]
-            path = above.get(feature, [])
-            values = self.probe_values(j)
-            seen: dict[int, float | None] = {-1: None, 1: None}
-            now = row[feature]
-            for x in [now, *values]:
-                if not self._reaches(path, x):
+            seen: dict[int, list[float] | None] = {-1: None, 1: None}
+            for probe in [row, *self._probes(j, row)]:
+                if not self._reaches(path, probe):
                     continue
-                side = self.answer(j, x)
+                side = self.answer(j, probe)
                 if seen[side] is None:
-                    seen[side] = x
-                probe = list(row)
-                probe[feature] = x
+                    seen[side] = probe
                 self.rows.append(probe)
                 self.tests.append(self.first + j)
-            # The rest of the way to a child may need a value from another test of this feature.
+            # The rest of the way to a child may need a value from another test above.
             for side in (-1, 1):
                 if seen[side] is None:
-                    seen[side] = self._search(path, j, side)
+                    seen[side] = self._search(path, row, j, side)
             self.both_sides[j] = seen[-1] is not None and seen[1] is not None
             for side, child in zip((-1, 1), self.children[j], strict=True):
-                x_below = seen[side]
-                if child >= 0 and x_below is not None:
-                    below = list(row)
-                    below[feature] = x_below
-                    stack.append(
-                        (child - self.first, below, {**above, feature: [*path, (j, side)]})
-                    )
+                below = seen[side]
+                if child >= 0 and below is not None:
+                    stack.append((child - self.first, below, [*path, (j, side)]))
+
+    def _probes(self, j: int, row: list[float]) -> list[list[float]]:
+        """The row with other values of what test j reads."""
+        if j in self.look_up:
+            features, given, _ = self.combinations.of(self.look_up[j][0])
+        else:
+            features, given = (self.feature[j],), [(x,) for x in self.probe_values(j)]
+        found = []
+        for values in given:
+            probe = list(row)
+            for feature, x in zip(features, values, strict=True):
+                probe[feature] = x
+            found.append(probe)
+        return found
 
     def unknown(self) -> np.ndarray:
         """Tests whose sets hold codes that cannot be asked about, and what they cut off."""
@@ -158,24 +183,41 @@ class _Walker:
             if feature in self.codes and self.rule[j] == Rule.MEMBER:
                 members = self.sets[self.column[j]].members
                 found[j] |= not set(members) <= set(self.codes[feature])
+            elif j in self.look_up:
+                found[j] |= not self.combinations.of(self.look_up[j][0]).is_whole
             for child in self.children[j]:
                 if child >= 0 and found[j] and not self.reached[child - self.first]:
                     found[child - self.first] = True
+        if self.look_up:
+            # Combinations are tried one at a time: what was not reached so may yet be reached.
+            found |= ~self.reached
         return found
 
-    def _reaches(self, path: Path, x: float) -> bool:
-        return all(self.answer(j, x) == side for j, side in path)
+    def _reaches(self, path: Path, row: list[float]) -> bool:
+        return all(self.answer(j, row) == side for j, side in path)
 
-    def _search(self, path: Path, j: int, side: int) -> float | None:
-        """A value of the feature that passes the tests above and leaves test j on this side."""
+    def _search(self, path: Path, row: list[float], j: int, side: int) -> list[float] | None:
+        """A row that passes the tests above and leaves test j on this side."""
+        read = self._read(j)
         for above, _ in path:
-            for x in self.probe_values(above):
-                if self.answer(j, x) == side and self._reaches(path, x):
-                    return x
+            if not read.isdisjoint(self._read(above)):
+                for probe in self._probes(above, row):
+                    if self.answer(j, probe) == side and self._reaches(path, probe):
+                        return probe
         return None
 
-    def answer(self, j: int, x: float) -> int:
-        """Test j's answer to a value of its feature, by the rules of the columns."""
+    def _read(self, j: int) -> set[int]:
+        """The features that test j reads."""
+        if j in self.look_up:
+            return set(self.combinations.of(self.look_up[j][0]).features)
+        return {self.feature[j]}
+
+    def answer(self, j: int, row: list[float]) -> int:
+        """Test j's answer to a row, by the rules of the columns."""
+        if j in self.look_up:
+            x = self.combinations.statistic(*self.look_up[j], row)
+            return -1 if x <= self.t[j] else 1
+        x = row[self.feature[j]]
         if self.is_float32:
             with np.errstate(over="ignore"):
                 x = float(np.float32(x))
@@ -198,6 +240,8 @@ class _Walker:
         if self.feature[j] in self.codes:
             codes = self.codes[self.feature[j]]
             values = [x for x in values if x in codes] + [x for x in codes if not x >= 0]
+            if len(codes) <= FEW_CODES:
+                values += [x for x in codes if x >= 0 and x not in values]
         if not self.takes_nan:
             values = [x for x in values if x == x]
         return values if self.takes_infinity else [x for x in values if not np.isinf(x)]

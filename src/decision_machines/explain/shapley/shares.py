@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
+from ...machine.look_ups import check_single_features
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -24,6 +25,7 @@ def check_machine(machine: DecisionMachine) -> None:
             "tests that weigh several features: no share of such a test belongs to one feature",
             "explain a machine whose tests read one feature each",
         )
+    check_single_features(machine, DOING)
     if machine.linear is not None:
         raise UnsupportedModelError(
             DOING,

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine import Rule
+from ...machine.look_ups import check_single_features
 from ...machine.trees import ranges
 from ..given import features_of
 from .cells import Cells
@@ -113,6 +114,7 @@ def boxes(machine: DecisionMachine, trees: Any = None) -> Boxes:
             "the machine's tests are oblique: a leaf is bounded by slanted planes, not by a box",
             "use machine.rules(), which writes the planes",
         )
+    check_single_features(machine, "making leaf boxes")
     chosen = machine.trees.choose(trees)
     parts = [_of_tree(machine, int(tree)) for tree in chosen]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(p[0]) for p in parts)])

@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import UnsupportedModelError
 from ...machine import CategorySets, Rule
 from ...machine.columns import ZERO
+from ...machine.look_ups import check_single_features
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -41,9 +42,10 @@ class Cells:
         if machine.is_oblique:
             raise UnsupportedModelError(
                 doing,
-                "its tests are oblique: they weigh several columns, so their regions are no boxes",
+                "its tests are oblique: they weigh several columns, so their regions are not boxes",
                 "use a machine whose tests read one column each",
             )
+        check_single_features(machine, doing)
         self.machine = machine
         self.dtype = machine.columns.dtype
         columns = machine.columns
@@ -255,4 +257,5 @@ def _one_column(columns: Columns, column: int) -> Columns:
         sets=sets,
         categories={},
         table_categories=None,
+        look_ups=None,
     )

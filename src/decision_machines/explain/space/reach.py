@@ -92,7 +92,7 @@ class Reach:
         tests = np.flatnonzero(straddled)
         if not len(tests):
             return None
-        # Up to the first test that parts the box its way is one, so that test is above, and
+        # Up to the first test that splits the box its way is one, so that test is above, and
         # numbered before, all others that the tree reaches.
         trees = self.of_test[tests]
         is_first = np.ones(len(tests), bool)
@@ -113,7 +113,7 @@ class Reach:
 
 
 def _odd_matrix(cells: Cells, odd: np.ndarray) -> sp.csr_array:
-    """(odd tests, C) the cells that go left, where they are no run of cells."""
+    """(odd tests, C) the cells that go left, where they are not a run of cells."""
     rows = [np.flatnonzero(cells.left(int(j))) + cells.start[cells.feature[j]] for j in odd]
     indptr = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
     indices = np.concatenate([np.empty(0, np.int64), *rows])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..library import Format, Library
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 class CatBoost(Library):
     name = package = "catboost"
+    releases = RELEASES
 
     def formats(self) -> tuple[Format, ...]:
         from .read import looks_like_catboost, read_catboost_bytes
@@ -30,8 +32,8 @@ class CatBoost(Library):
         import tempfile
         from pathlib import Path
 
-        from .objectives import CLASSIFICATION
-        from .read_cbm import MAGIC
+        from .objectives import CLASSIFICATION, loss_of
+        from .read_cbm import MAGIC, note_of
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
@@ -39,7 +41,14 @@ class CatBoost(Library):
             kind = "cbm" if data.startswith(MAGIC) else "json"
             plain = package.CatBoost().load_model(str(path), format=kind)
             # A file does not say which class wrote it: the one that fits its loss.
-            if _loss_of(plain) in CLASSIFICATION:
+            if kind == "json":
+                from .mend import with_numbers_of
+
+                path, kind = Path(folder) / "mended", "cbm"
+                plain.save_model(str(path), format=kind)
+                path.write_bytes(with_numbers_of(data, path.read_bytes()))
+            notes = {key: note_of(text) for key, text in plain.get_metadata().items()}
+            if loss_of(notes) in CLASSIFICATION:
                 return package.CatBoostClassifier().load_model(str(path), format=kind)
             return package.CatBoostRegressor().load_model(str(path), format=kind)
 
@@ -52,11 +61,6 @@ class CatBoost(Library):
         from .ask import predictor
 
         return predictor(model)
-
-
-def _loss_of(model: Any) -> str:
-    """The name of the loss that a model was trained with, without its parameters."""
-    return str(model.get_all_params().get("loss_function", "")).split(":")[0]
 
 
 LIBRARY = CatBoost()

@@ -59,6 +59,12 @@ class Table:
         """The vector of strings in a slot."""
         return [self._string(at) for at in self._targets(slot)]
 
+    def slots(self) -> list[int]:
+        """The slots that are filled."""
+        vtable = self.at - self._number(self.at, "<i4")
+        n_slots = max(self._number(vtable, "<u2") - 4, 0) // 2
+        return [slot for slot in range(n_slots) if self._field(slot) is not None]
+
     # ------------------------------------------------------------------ following offsets
 
     def _field(self, slot: int) -> int | None:
@@ -72,7 +78,8 @@ class Table:
         return self.at + offset if offset else None
 
     def _follow(self, at: int) -> int:
-        return at + self._number(at, "<u4")
+        found: int = at + self._number(at, "<u4")
+        return found
 
     def _span(self, at: int, item: int) -> tuple[int, int]:
         """Start and length of the vector whose offset stands at `at`."""
@@ -88,7 +95,8 @@ class Table:
             return []
         start, length = self._span(at, 4)
         where = start + 4 * np.arange(length, dtype=np.int64)
-        return (where + np.frombuffer(self.data, "<u4", length, start)).tolist()
+        found: list[int] = (where + np.frombuffer(self.data, "<u4", length, start)).tolist()
+        return found
 
     def _string(self, at: int) -> str:
         length = self._number(at, "<u4")

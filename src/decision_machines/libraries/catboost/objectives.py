@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import UnsupportedModelError
 from ...machine import Output
 from .parts import refuse
 
@@ -23,6 +26,15 @@ REGRESSION_LINKS = {
     "Tweedie": "catboost_exp",
     "RMSEWithUncertainty": "catboost_mean_and_variance",
 }
+IDENTITY = (
+    *("RMSE", "MultiRMSE", "MultiRMSEWithMissingValues", "RMSPE", "LogCosh", "Lq", "MAE", "MAPE"),
+    *("Quantile", "MultiQuantile", "GroupQuantile", "LogLinQuantile", "Expectile", "Huber"),
+    *("Cox", "SurvivalAft", "PairLogit", "PairLogitPairwise", "YetiRank", "YetiRankPairwise"),
+    *("QueryRMSE", "QuerySoftMax", "QueryCrossEntropy", "StochasticFilter", "StochasticRank"),
+    *("LambdaMart", "Combination", "UserPerObjMetric", "UserQuerywiseMetric"),
+    *("PythonUserDefinedPerObject", "PythonUserDefinedMultiTarget"),
+)
+"""Losses whose answer is the sum itself: regressions, rankings and users' own."""
 LABEL_TYPES = {"Integer": np.int64, "Float": np.float64, "String": np.str_, "Boolean": np.bool_}
 
 
@@ -34,7 +46,13 @@ def output_of(
     `kind` is the class of the model object; None for a file, which is taken for the class that
     fits its loss. `CatBoost` itself predicts margins, whatever the loss.
     """
-    loss = _loss(parts.info)
+    loss = loss_of(parts.info)
+    if loss and loss not in (*CLASSIFICATION, *REGRESSION_LINKS, *IDENTITY):
+        raise UnsupportedModelError(
+            doing,
+            f"model_info.params.loss_function is {loss[:60]!r}, whose link we do not know",
+            "update decision-machines, or train with another loss",
+        )
     how: dict[str, Any] = {"decision": "response"}
     base = parts.bias
     if kind == "CatBoostClassifier" or (kind in (None, "CatBoost") and loss in CLASSIFICATION):
@@ -70,10 +88,14 @@ def _classification(info: Any, k: int, loss: str, doing: str) -> dict[str, Any]:
     return {"link": link, "decision": "argmax_margin", "squeeze": False}
 
 
-def _loss(info: Any) -> str:
+def loss_of(info: Any) -> str:
     """The name of the loss, without its parameters; empty where the model does not say."""
     params = info.get("params")
     loss = params.get("loss_function") if isinstance(params, dict) else info.get("loss_function")
+    if isinstance(loss, str) and loss.startswith("{"):
+        # So it stands in the notes of a sum of models.
+        with contextlib.suppress(ValueError, RecursionError):
+            loss = json.loads(loss)
     if isinstance(loss, dict):
         loss = loss.get("type")
     return loss.split(":")[0] if isinstance(loss, str) else ""
@@ -95,7 +117,7 @@ def _labels(info: Any, k: int, loss: str, doing: str) -> tuple[np.ndarray, np.nd
     """The labels, and the label that each output stands for."""
     params = info.get("class_params", info.get("multiclass_params", {}))
     if not isinstance(params, dict):
-        refuse(doing, "class_params is no object")
+        refuse(doing, "class_params is not an object")
     names = params.get("class_names") or []
     stands_for = params.get("class_to_label") or []
     count = params.get("classes_count") or 0
@@ -122,7 +144,7 @@ def _is_count(count: Any) -> bool:
     return isinstance(count, int) and 0 <= count <= 1 << 20
 
 
-def _typed(names: list, label_type: Any, doing: str) -> np.ndarray:
+def _typed(names: list[Any], label_type: Any, doing: str) -> np.ndarray:
     dtype = LABEL_TYPES.get(label_type) if isinstance(label_type, str) else None
     wanted: Any = {np.str_: str, np.bool_: bool}.get(dtype or object, (int, float))
     if dtype is None or not all(isinstance(name, wanted) for name in names):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
 
+    from .ctr import Ctr, CtrBase, CtrTable
+
 WHOLE = "check that the model file is whole and unedited"
 MOST_FEATURES = 1 << 24
 
@@ -27,6 +29,8 @@ class FloatFeature:
     name: str
     borders: Float[np.ndarray, "b"]
     nan_goes_right: bool
+    index: int
+    """Its number among the numeric features."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,8 @@ class CatFeature:
     flat: int
     name: str
     values: Int[np.ndarray, "v"]
-
-
-@dataclass(frozen=True)
-class Ctr:
-    """Tests on target statistics of categories, which we do not read."""
-
-    n_borders: int
-    cats: tuple[int, ...]
-    """Positions of its categorical features."""
+    index: int
+    """Its number among the categorical features."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +66,7 @@ class Parts:
     floats: list[FloatFeature]
     cats: list[CatFeature]
     ctrs: list[Ctr]
+    ctr_tables: Mapping[CtrBase, CtrTable]
     other_features: list[str]
     """Text and embedding features."""
     nodes: Nodes

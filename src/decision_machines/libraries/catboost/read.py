@@ -2,8 +2,9 @@
 
 x is cast to float32 and goes right where x > border. NaN goes where its *feature* says. Leaf values
 are summed in float64, tree after tree, then multiplied by the scale, then the bias is added.
-Categories are known by a hash of their label; those compared one by one (one-hot) are read, those
-replaced by statistics of the target (CTR) are refused, as are text and embedding features.
+Categories are known by a hash of their label. They are compared one by one (one-hot), or replaced
+by statistics (CTR): a statistic of one feature is a set of its labels for each border, one of
+several features together a look-up column. Text and embedding features are refused.
 
 .cbm and .json files are read without CatBoost. A file's machine predicts as the class that fits
 its loss does: labels for a classification, the response for a regression.
@@ -31,10 +32,13 @@ from ...machine import (
 )
 from ...machine.cover import cover_above
 from ...machine.label_hash import label_hash
+from .ctr_tests import CtrTests
+from .fields import INFO
 from .objectives import output_of
 from .parts import MOST_FEATURES, Parts, refuse
 from .read_cbm import MAGIC, parse_cbm
 from .read_json import parse_json
+from .releases import RELEASES, release_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -85,23 +89,25 @@ def _machine(parts: Parts, kind: str | None, source: str, doing: str) -> Decisio
         raise UnsupportedModelError(
             doing,
             f"the feature {parts.other_features[0]!r} is text or an embedding",
-            "train without text and embedding features, or turn them into numbers beforehand",
+            "train without text and embedding features, or turn them into numbers first",
         )
+    INFO.check(parts.info, doing, "model_info")
+    RELEASES.note(release_of(parts.info), doing)
     _check_numbers(parts, doing)
     names = _feature_names(parts, doing)
     nodes = parts.nodes
     found = layout(nodes.left, nodes.right, nodes.start, doing)
-    tests = _Tests(parts)
+    tests = _Tests(parts, names, doing)
     asked = nodes.bin[found.tests]
     tree = np.repeat(np.arange(len(nodes.start) - 1), np.diff(found.test_start))
-    tests.check(asked, tree, found.tests - nodes.start[tree], names, doing)
+    tests.check(asked, tree, found.tests - nodes.start[tree], doing)
     leaf_tree = np.repeat(np.arange(len(nodes.start) - 1), np.diff(found.test_start) + 1)
     rows = nodes.row[found.leaves]
     # Left of a test is x ≤ border; a member column answers 1 where x is the label asked for.
     output, V = output_of(parts, parts.leaf_values[rows], kind, doing)
     trees = Trees(found.test_start, leaf_ids=rows - nodes.first_row[leaf_tree])
     return DecisionMachine(
-        columns=tests.columns(names),
+        columns=tests.columns(),
         selection=tests.column[asked],
         t=tests.t[asked],
         missing=tests.missing[asked],
@@ -121,81 +127,64 @@ def _machine(parts: Parts, kind: str | None, source: str, doing: str) -> Decisio
 class _Tests:
     """All tests of a model, numbered as CatBoost does: the column, threshold and NaN's way."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, names: dict[int, str], doing: str) -> None:
         self.parts = parts
+        self.names = names
         flats = [f.flat for f in parts.features]
         self.n_features = max(flats, default=-1) + 1
+        self.categories = {f.flat: f.values for f in parts.cats}
         n_borders = [len(f.borders) for f in parts.floats]
         n_values = [len(f.values) for f in parts.cats]
         n_members = sum(n_values)
-        self.n_known = sum(n_borders) + n_members
+        self.ctrs = CtrTests(parts, names, self.n_features + n_members, doing)
+        self.categories |= self.ctrs.labels
         self.column: Int[np.ndarray, "b"] = np.concatenate(
             [
                 np.repeat([f.flat for f in parts.floats], n_borders),
                 self.n_features + np.arange(n_members),
+                self.ctrs.column,
             ]
         ).astype(np.int32)
         self.t: Float[np.ndarray, "b"] = np.concatenate(
-            [f.borders for f in parts.floats] + [np.full(n_members, 0.5, np.float32)]
+            [f.borders for f in parts.floats] + [np.full(n_members, 0.5, np.float32), self.ctrs.t]
         ).astype(np.float32)
         self.missing: Int[np.ndarray, "b"] = np.concatenate(
             [
                 np.repeat([1 if f.nan_goes_right else -1 for f in parts.floats], n_borders),
-                np.full(n_members, -1),
+                np.full(n_members + len(self.ctrs.t), -1),
             ]
         ).astype(np.int8)
 
-    def check(
-        self,
-        asked: np.ndarray,
-        tree: np.ndarray,
-        node: np.ndarray,
-        names: dict[int, str],
-        doing: str,
-    ) -> None:
-        """Every test asked must be one that we read."""
-        bad = (asked < 0) | (asked >= self.n_known)
-        if not np.any(bad):
-            return
-        j = int(np.argmax(bad))
-        borders = np.cumsum([ctr.n_borders for ctr in self.parts.ctrs]).tolist()
-        which = int(np.searchsorted(borders, asked[j] - self.n_known, side="right"))
-        where = f"node {node[j]} of tree {tree[j]}"
-        if asked[j] < 0 or which >= len(borders):
-            refuse(doing, f"{where} asks test {asked[j]}, which the model does not have")
-        cats = [self.parts.cats[i] for i in self.parts.ctrs[which].cats if i < len(self.parts.cats)]
-        said = ", ".join(repr(names[cat.flat]) for cat in cats)
-        raise UnsupportedModelError(
-            doing,
-            f"{where} tests a statistic of the target over categories (CTR) of the feature {said}",
-            "train with one_hot_max_size of at least the number of its categories (and "
-            "max_ctr_complexity=0), or encode the feature as numbers beforehand",
-        )
+    def check(self, asked: np.ndarray, tree: np.ndarray, node: np.ndarray, doing: str) -> None:
+        """Every test asked must be one that the model has."""
+        bad = (asked < 0) | (asked >= len(self.t))
+        if np.any(bad):
+            j = int(np.argmax(bad))
+            refuse(
+                doing,
+                f"node {node[j]} of tree {tree[j]} asks test {asked[j]}, which the model does not "
+                "have",
+            )
 
-    def columns(self, names: dict[int, str]) -> Columns:
-        """A column for each feature, then one for each label that a test asks for."""
+    def columns(self) -> Columns:
+        """A column for each feature, each label that a test asks for, and each CTR's tests."""
         values = [(f.flat, i) for f in self.parts.cats for i in range(len(f.values))]
-        n_members = len(values)
-        flats = np.concatenate([np.arange(self.n_features), [f for f, _ in values]])
-        rule = np.repeat([Rule.VALUE, Rule.MEMBER], [self.n_features, n_members])
-        sets = CategorySets(
-            np.arange(n_members + 1),
-            np.array([i for _, i in values], np.int64),
-            np.ones(n_members),
-            -np.ones(n_members),
-        )
+        one_hot = [(flat, Rule.MEMBER, (position,), (1,), -1) for flat, position in values]
+        keys = [(f, Rule.VALUE) for f in range(self.n_features)] + one_hot + self.ctrs.keys
+        names, categories = self.names, self.categories
         is_named = any(name != str(flat) for flat, name in names.items())
-        return Columns(
+        empty = Columns(
             self.n_features,
             np.float32,
-            flats.astype(np.int32),
-            rule,
+            feature=np.empty(0, np.int32),
             names=tuple(names[f] for f in range(self.n_features)) if is_named else None,
-            sets=sets if n_members else None,
-            categories={f.flat: self._labels(f.values) for f in self.parts.cats},
+            sets=CategorySets(np.zeros(1), np.empty(0), np.empty(0), np.empty(0)),
+            categories={flat: self._labels(labels) for flat, labels in categories.items()},
             encodes_arrays=bool(self.parts.cats),
             label_hash="catboost" if self.parts.cats else "",
+            look_ups=self.ctrs.look_ups,
         )
+        return empty.with_keys(keys)
 
     def _labels(self, values: np.ndarray) -> tuple[str | int, ...]:
         """The labels by their text where the file keeps it or it is easily found, else by hash.

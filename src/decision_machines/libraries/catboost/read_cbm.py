@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from .ctr import BUCKETS, EMPTY, MEAN, MEANS, TYPES, Combination, Ctr, CtrBase, CtrTable
+from .fields import COMBINATION, CTR_BASE, CTR_VALUES, MODEL_CTR, check_cbm
 from .flatbuffer import Table
-from .parts import CatFeature, Ctr, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
+from .parts import CatFeature, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
 
 MAGIC = b"CBM1"
 # Upstream's own spelling.
 FORMAT = "FlabuffersModel_v1"
 AS_IS, AS_FALSE, AS_TRUE = range(3)
+CTR_PART = "static_provider_v1"
+"""What comes after the FlatBuffer where the model has CTRs: their tables, each with its size."""
+BUCKET = np.dtype([("key", "<u8"), ("row", "<u4")])
 
 
 def parse_cbm(data: bytes, doing: str) -> Parts:
@@ -24,6 +29,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
     core = Table.root(memoryview(data)[8 : 8 + size], doing)
     if core.text(0) != FORMAT:
         refuse(doing, f"the format {core.text(0)!r} where {FORMAT!r} is known")
+    check_cbm(core)
     trees = core.table(1)
     if trees is None:
         refuse(doing, "a model without trees")
@@ -49,6 +55,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
             feature.scalar(1, "<i4", -1),
             feature.text(2),
             one_hot.pop(feature.scalar(0, "<i4", -1), np.empty(0, np.int32)),
+            feature.scalar(0, "<i4", -1),
         )
         for feature in trees.tables(4)
     ]
@@ -58,6 +65,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
         floats=[_float_feature(feature) for feature in trees.tables(5)],
         cats=cats,
         ctrs=[_ctr(ctr) for ctr in trees.tables(7)],
+        ctr_tables=_ctr_tables(memoryview(data)[8 + size :], core.texts(3), doing),
         other_features=[feature.text(2) or "a text feature" for feature in trees.tables(12)]
         + [feature.text(2) or "an embedding feature" for feature in trees.tables(18)],
         nodes=nodes,
@@ -65,7 +73,7 @@ def parse_cbm(data: bytes, doing: str) -> Parts:
         leaf_weights=weights if len(weights) == len(leaf_values) else None,
         scale=trees.scalar(14, "<f8", 1.0),
         bias=bias if len(bias) else np.full(k, trees.scalar(15, "<f8", 0.0)),
-        info={entry.text(0): _info(entry.text(1)) for entry in core.tables(2)},
+        info={entry.text(0): note_of(entry.text(1)) for entry in core.tables(2)},
     )
 
 
@@ -79,15 +87,82 @@ def _float_feature(feature: Table) -> FloatFeature:
         feature.text(4),
         feature.vector(3, "<f4"),
         has_nans and nan == AS_TRUE,
+        feature.scalar(1, "<i4", -1),
     )
 
 
 def _ctr(feature: Table) -> Ctr:
-    base = feature.table(0)
-    base = None if base is None else base.table(0)
-    projection = None if base is None else base.table(0)
-    cats = () if projection is None else tuple(projection.vector(0, "<i4").tolist())
-    return Ctr(len(feature.vector(1, "<f4")), cats)
+    ctr = feature.table(0)
+    if ctr is None:
+        refuse(feature.doing, "borders of a CTR that is not there")
+    MODEL_CTR.check(ctr)
+    return Ctr(
+        base=_ctr_base(ctr.table(0), ctr.doing),
+        target_border=ctr.scalar(1, "<i4", 0),
+        prior=ctr.scalar(2, "<f4", 0.0),
+        denominator=ctr.scalar(3, "<f4", 1.0),
+        shift=ctr.scalar(4, "<f4", 0.0),
+        scale=ctr.scalar(5, "<f4", 1.0),
+        borders=feature.vector(1, "<f4"),
+    )
+
+
+def _ctr_base(base: Table | None, doing: str) -> CtrBase:
+    combination = None if base is None else base.table(0)
+    if base is None or combination is None:
+        refuse(doing, "a CTR of no features")
+    CTR_BASE.check(base)
+    COMBINATION.check(combination)
+    kind = base.scalar(1, "<i1", 0)
+    if kind not in TYPES.values():
+        refuse(doing, f"a CTR of the unknown type {kind}")
+    return CtrBase(
+        Combination(
+            tuple(combination.vector(0, "<i4").tolist()),
+            tuple(combination.vector(1, np.dtype("<i4,<f4")).tolist()),
+            tuple(combination.vector(2, np.dtype("<i4,<i4")).tolist()),
+        ),
+        kind,
+        base.scalar(2, "<i4", 0),
+    )
+
+
+def _ctr_tables(data: memoryview, parts: list[str], doing: str) -> dict[CtrBase, CtrTable]:
+    """The tables that stand behind the FlatBuffer, if the model says that they do."""
+    if parts[:1] != [CTR_PART]:
+        return {}  # another part belongs to text or embedding features, which are refused
+    found: dict[CtrBase, CtrTable] = {}
+    at = 4
+    for _ in range(int.from_bytes(data[:4], "little")):
+        size = int.from_bytes(data[at : at + 4], "little")
+        at += 4 + size
+        if size == 0 or at > len(data):
+            refuse(doing, "tables of CTRs that reach beyond the end")
+        table = Table.root(data[at - size : at], doing)
+        CTR_VALUES.check(table)
+        base = _ctr_base(table.table(0), doing)
+        if base in found:
+            refuse(doing, "two tables for one CTR")
+        found[base] = _ctr_table(table, base.kind)
+    return found
+
+
+def _ctr_table(table: Table, kind: int) -> CtrTable:
+    index, counts = table.vector(1, "<u1"), table.vector(2, "<u1")
+    n_classes = table.scalar(4, "<i4", 0) if kind <= BUCKETS else 1
+    dtype = MEAN if kind in MEANS else np.dtype("<i4")
+    width = n_classes * dtype.itemsize
+    if n_classes < 1 or len(index) % BUCKET.itemsize or len(counts) % width:
+        refuse(table.doing, "a table of a CTR whose sizes do not fit together")
+    rows = counts.view(dtype)
+    rows = rows if kind in MEANS else rows.reshape(-1, n_classes)
+    buckets = index.view(BUCKET)
+    buckets = buckets[buckets["key"] != EMPTY]
+    if np.any(buckets["row"] >= len(rows)):
+        refuse(table.doing, "a table of a CTR that points beyond its counts")
+    return CtrTable.sorted(
+        buckets["key"], rows[buckets["row"]], table.scalar(3, "<i4", 0), table.doing
+    )
 
 
 def _free_nodes(
@@ -137,7 +212,7 @@ def _free_nodes(
     return Nodes(children[:, 0], children[:, 1], test, row, start, first_row)
 
 
-def _info(text: str) -> Any:
+def note_of(text: str) -> Any:
     """Values of the model's info are texts, some of them JSON."""
     try:
         return json.loads(text) if text[:1] == "{" else text

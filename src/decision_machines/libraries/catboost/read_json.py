@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .parts import CatFeature, Ctr, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
+from ...errors import UnsupportedModelError
+from .ctr import EMPTY, MEAN, MEANS, TYPES, Combination, Ctr, CtrBase, CtrTable
+from .fields import CTR_TABLE, DOCUMENT, NODE, SPLIT
+from .parts import CatFeature, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
 
 NAN_TREATMENTS = ("AsIs", "AsFalse", "AsTrue")
 
@@ -21,9 +24,10 @@ def parse_json(data: bytes, doing: str) -> Parts:
     try:
         model = json.loads(data)
     except (ValueError, RecursionError) as error:
-        refuse(doing, f"it is no JSON ({error})")
+        refuse(doing, f"it is not JSON ({error})")
     reader = _Reader(doing)
     model = reader.mapping(model, "the model")
+    DOCUMENT.check(model, doing)
     features = reader.mapping(model.get("features_info"), "features_info")
     floats = [reader.float_feature(f) for f in reader.sequence(features, "float_features")]
     cats = [reader.cat_feature(f) for f in reader.sequence(features, "categorical_features")]
@@ -33,6 +37,13 @@ def parse_json(data: bytes, doing: str) -> Parts:
         for kind in ("text_features", "embedding_features")
         for f in reader.sequence(features, kind)
     ]
+    tables = reader.mapping(model.get("ctr_data") or {}, "ctr_data")
+    if len({ctr.base for ctr, _ in ctrs}) > len({identifier for _, identifier in ctrs}):
+        raise UnsupportedModelError(
+            doing,
+            "two CTRs that share one table's name in ctr_data, which keeps one table alone",
+            "save the model as .cbm, which keeps both",
+        )
     scale, bias = reader.scale_and_bias(model.get("scale_and_bias"))
     if "trees" in model:
         nodes, values, tests, weights = reader.free_trees(
@@ -46,7 +57,11 @@ def parse_json(data: bytes, doing: str) -> Parts:
     return Parts(
         floats=[f for f, _ in floats],
         cats=[f for f, _ in cats],
-        ctrs=ctrs,
+        ctrs=[ctr for ctr, _ in ctrs],
+        ctr_tables={
+            ctr.base: reader.ctr_table(tables.get(identifier), ctr.base.kind)
+            for ctr, identifier in ctrs
+        },
         other_features=others,
         nodes=nodes,
         leaf_values=values,
@@ -66,12 +81,12 @@ class _Reader:
 
     # ------------------------------------------------------------------ values
 
-    def mapping(self, value: Any, what: str) -> dict:
+    def mapping(self, value: Any, what: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             refuse(self.doing, f"{what} is {_short(value)} where an object is needed")
         return value
 
-    def sequence(self, holder: dict, key: str) -> list:
+    def sequence(self, holder: dict[str, Any], key: str) -> list[Any]:
         value = holder.get(key)
         if value is None:
             return []
@@ -79,7 +94,7 @@ class _Reader:
             refuse(self.doing, f"{key} is {_short(value)} where a list is needed")
         return value
 
-    def integer(self, holder: dict, key: str) -> int:
+    def integer(self, holder: dict[str, Any], key: str) -> int:
         value = holder.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 31:
             refuse(self.doing, f"{key} is {_short(value)} where an integer is needed")
@@ -121,8 +136,9 @@ class _Reader:
                 str(feature.get("feature_id", feature.get("feature_name", ""))),
                 borders,
                 has_nans and treatment == "AsTrue",
+                index := self.integer(feature, "feature_index"),
             ),
-            self.integer(feature, "feature_index"),
+            index,
         )
 
     def cat_feature(self, value: Any) -> tuple[CatFeature, int]:
@@ -133,15 +149,67 @@ class _Reader:
                 self.integer(feature, "flat_feature_index"),
                 str(feature.get("feature_id", feature.get("feature_name", ""))),
                 np.array(values, np.int32),
+                index := self.integer(feature, "feature_index"),
             ),
-            self.integer(feature, "feature_index"),
+            index,
         )
 
-    def ctr(self, value: Any) -> Ctr:
+    def ctr(self, value: Any) -> tuple[Ctr, str]:
+        """A CTR, and the name of its table."""
         ctr = self.mapping(value, "a CTR")
-        elements = [self.mapping(e, "a CTR's element") for e in self.sequence(ctr, "elements")]
-        cats = [self.integer(e, "cat_feature_index") for e in elements if "cat_feature_index" in e]
-        return Ctr(len(self.numbers(ctr.get("borders"), "a CTR's borders")), tuple(cats))
+        kind, identifier = ctr.get("ctr_type"), ctr.get("identifier")
+        if kind not in TYPES or not isinstance(identifier, str):
+            refuse(self.doing, f"a CTR of the type {_short(kind)}, called {_short(identifier)}")
+        numbers = self.numbers(
+            [ctr.get(key) for key in ("prior_numerator", "prior_denomerator", "shift", "scale")],
+            "the numbers of a CTR",
+        )
+        cats: list[int] = []
+        above: list[tuple[int, float]] = []
+        equals: list[tuple[int, int]] = []
+        for entry in self.sequence(ctr, "elements"):
+            element = self.mapping(entry, "an element of a CTR")
+            match element.get("combination_element"):
+                case "cat_feature_value":
+                    cats.append(self.integer(element, "cat_feature_index"))
+                case "float_feature":
+                    border = self.numbers([element.get("border")], "a border").astype(np.float32)
+                    above.append((self.integer(element, "float_feature_index"), float(border[0])))
+                case "cat_feature_exact_value":
+                    label = self.hash(element.get("value"))
+                    equals.append((self.integer(element, "cat_feature_index"), label))
+                case other:
+                    refuse(self.doing, f"a CTR of an element {_short(other)}")
+        with np.errstate(over="ignore"):
+            borders = self.numbers(ctr.get("borders"), "a CTR's borders").astype(np.float32)
+        combination = Combination(tuple(cats), tuple(above), tuple(equals))
+        target_border = self.integer(ctr, "target_border_idx")
+        # Names of tables do not say how targets were divided, where CTRs may.
+        classifier = ctr.get("target_border_classifier_idx", 0)
+        base = CtrBase(combination, TYPES[kind], classifier if type(classifier) is int else 0)
+        prior, denominator, shift, scale = numbers.tolist()
+        return Ctr(base, target_border, prior, denominator, shift, scale, borders), identifier
+
+    def ctr_table(self, value: Any, kind: int) -> CtrTable:
+        table = self.mapping(value, "a table of a CTR")
+        CTR_TABLE.check_keys(table, self.doing, "ctr_data")
+        stride, flat = self.integer(table, "hash_stride"), self.sequence(table, "hash_map")
+        width = 2 if kind in MEANS else stride - 1
+        if stride < 2 or stride != width + 1 or len(flat) % stride:
+            refuse(self.doing, f"a table of a CTR of {len(flat)} entries in rows of {stride}")
+        texts = flat[::stride]
+        if not all(isinstance(t, str) and t.isdecimal() and int(t) < 1 << 64 for t in texts):
+            refuse(self.doing, "a hash in a table of a CTR that is not a number of 64 bits")
+        keys = np.array([int(t) for t in texts], np.uint64)
+        columns = [self.numbers(flat[i::stride], "counts of a CTR") for i in range(1, stride)]
+        is_used = keys != EMPTY
+        if kind in MEANS:
+            rows = np.empty(len(keys), MEAN)
+            rows["sum"], rows["count"] = columns
+        else:
+            rows = np.stack(columns, axis=1).astype(np.int32)
+        denominator = self.integer(table, "counter_denominator")
+        return CtrTable.sorted(keys[is_used], rows[is_used], denominator, self.doing)
 
     def scale_and_bias(self, value: Any) -> tuple[float, np.ndarray]:
         if value is None:
@@ -155,8 +223,8 @@ class _Reader:
     # ------------------------------------------------------------------ trees
 
     def symmetric_trees(
-        self, trees: list, k: int
-    ) -> tuple[Nodes, np.ndarray, list[dict], np.ndarray]:
+        self, trees: list[Any], k: int
+    ) -> tuple[Nodes, np.ndarray, list[dict[str, Any]], np.ndarray]:
         tests, sizes, values = [], [], []
         weights: list[np.ndarray] = []
         for i, value in enumerate(trees):
@@ -178,7 +246,9 @@ class _Reader:
         nodes = symmetric_nodes(np.array(sizes, np.int64), bins, len(rows), self.doing)
         return nodes, rows, tests, np.concatenate([*weights, np.empty(0)])
 
-    def free_trees(self, trees: list, k: int) -> tuple[Nodes, np.ndarray, list[dict], np.ndarray]:
+    def free_trees(
+        self, trees: list[Any], k: int
+    ) -> tuple[Nodes, np.ndarray, list[dict[str, Any]], np.ndarray]:
         """Nested trees of any shape, unnested with a stack: nodes in preorder, leaves in order."""
         left: list[int] = []
         right: list[int] = []
@@ -192,6 +262,9 @@ class _Reader:
             while stack:
                 value, side, parent = stack.pop()
                 node = self.mapping(value, f"a node of tree {i}")
+                NODE.check_keys(node, self.doing, f"trees[{i}]")
+                if isinstance(node.get("split"), dict):
+                    SPLIT.check_keys(node["split"], self.doing, f"trees[{i}].split")
                 at = len(left)
                 if side is not None:
                     side[parent] = at - start[-1]
@@ -224,14 +297,14 @@ class _Reader:
         )
         return nodes, flat.reshape(-1, k), tests, self.numbers(weights, "leaf weights")
 
-    def bins(self, tests: list) -> np.ndarray:
+    def bins(self, tests: list[Any]) -> np.ndarray:
         return np.array(
             [self.integer(self.mapping(test, "a split"), "split_index") for test in tests], np.int64
         )
 
     def check_tests(
         self,
-        tests: list[dict],
+        tests: list[dict[str, Any]],
         floats: list[tuple[FloatFeature, int]],
         cats: list[tuple[CatFeature, int]],
     ) -> None:
@@ -254,7 +327,7 @@ class _Reader:
                 if isinstance(border, (int, float)) and abs(border) < 1e300:
                     with np.errstate(over="ignore"):
                         border = float(np.float32(border))
-                said: tuple = ("FloatFeature", test.get("float_feature_index"), border)
+                said: tuple[Any, ...] = ("FloatFeature", test.get("float_feature_index"), border)
             else:
                 value = test.get("value")
                 value = self.hash(value) if isinstance(value, int) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..library import Format, Library, Target
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 class LightGBM(Library):
     name = package = "lightgbm"
+    releases = RELEASES
 
     def formats(self) -> tuple[Format, ...]:
         from .read import looks_like_lightgbm, read_lightgbm_text

@@ -118,5 +118,5 @@ def _slope(value: str, doing: str) -> float:
     except ValueError:
         slope = math.nan
     if not (slope > 0 and math.isfinite(slope)) or "_" in value:
-        broken(doing, f"the objective's sigmoid:{value[:40]} is no number above 0")
+        broken(doing, f"the objective's sigmoid:{value[:40]} is not a number above 0")
     return slope

@@ -15,6 +15,7 @@ from ...machine import DecisionMachine
 from .objectives import objective_of, output_of
 from .read_text import broken, parse
 from .read_trees import Forest
+from .releases import RELEASES
 
 
 def looks_like_lightgbm(data: bytes) -> bool:
@@ -40,6 +41,7 @@ def read_lightgbm(model: Any) -> DecisionMachine:
     """
     name = type(model).__name__
     doing, source = f"reading a LightGBM {name}", f"LightGBM {name}"
+    RELEASES.note(_installed_release(), doing)
     names = {cls.__name__ for cls in type(model).__mro__ if cls.__module__.startswith("lightgbm")}
     if "Booster" in names:
         return _read(_text_of(model, doing), doing, source)
@@ -64,9 +66,17 @@ def read_lightgbm(model: Any) -> DecisionMachine:
     return _read(_text_of(model.booster_, doing), doing, source, labels)
 
 
+def _installed_release() -> str:
+    """A text tells the version of its format alone, so objects go by the library itself."""
+    import lightgbm
+
+    return lightgbm.__version__
+
+
 def _text_of(booster: Any, doing: str) -> str:
     try:
-        return booster.model_to_string()
+        found: str = booster.model_to_string()
+        return found
     except TypeError as error:
         raise UnsupportedModelError(
             doing,

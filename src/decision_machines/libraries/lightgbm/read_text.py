@@ -14,23 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
+from .fields import HEADER, TAIL, TREE
 
 VERSIONS = ("v2", "v3", "v4")
-HEADER_READ = {
-    "version", "num_class", "num_tree_per_iteration", "max_feature_idx", "objective",
-    "average_output", "feature_names", "feature_infos", "tree_sizes",
-}  # fmt: skip
-HEADER_IDLE = {"label_index", "monotone_constraints"}
-TREE_READ = {
-    b"num_leaves", b"num_cat", b"split_feature", b"threshold", b"decision_type", b"left_child",
-    b"right_child", b"leaf_value", b"cat_boundaries", b"cat_threshold", b"is_linear",
-    b"leaf_const", b"num_features", b"leaf_features", b"leaf_coeff", b"leaf_count",
-    b"internal_count",
-}  # fmt: skip
-TREE_IDLE = {
-    b"Tree", b"split_gain", b"leaf_weight", b"leaf_parent", b"internal_value",
-    b"internal_weight", b"shrinkage", b"has_categorical",
-}  # fmt: skip
 END = b"\nend of trees"
 OLD_ENDS = (b"\nfeature importances:", b"\nfeature_importances:")
 
@@ -42,7 +28,7 @@ class LightgbmText:
     doing: str
     header: dict[str, str]
     trees: list[dict[bytes, bytes]]
-    pandas_categorical: tuple[tuple, ...] | None
+    pandas_categorical: tuple[tuple[Any, ...], ...] | None
 
     def number(self, key: str, low: int, high: int = 2**31 - 1) -> int:
         """A whole number of the header, within bounds."""
@@ -53,7 +39,8 @@ class LightgbmText:
         except ValueError:
             value = None
         if value is None or not low <= value <= high:
-            broken(self.doing, f"{key}={self.header[key][:40]} is no number from {low} to {high}")
+            found = f"{key}={self.header[key][:40]}"
+            broken(self.doing, f"{found} is not a number from {low} to {high}")
         return value
 
     def counts(self, key: bytes, low: int, default: int | None = None) -> np.ndarray:
@@ -105,7 +92,9 @@ class LightgbmText:
             broken(self.doing, f"tree {tree} has no {key.decode()}")
         return value
 
-    def _parse(self, key: bytes, tokens: list[list[bytes]], sizes: Any, kind: type = int):
+    def _parse(
+        self, key: bytes, tokens: list[list[bytes]], sizes: Any, kind: type = int
+    ) -> np.ndarray:
         sizes = np.broadcast_to(sizes, len(tokens))
         wrong = np.fromiter(map(len, tokens), np.int64, len(tokens)) != sizes
         if np.any(wrong):
@@ -157,20 +146,14 @@ def _header(text: bytes, doing: str) -> dict[str, str]:
     try:
         lines = text.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        broken(doing, f"the header is no UTF-8 text ({error})")
+        broken(doing, f"the header is not UTF-8 text ({error})")
     header: dict[str, str] = {}
     for line in filter(None, lines):
         key, _, value = line.partition("=")
         if key in header:
             broken(doing, f"the header has {key} twice")
-        if key not in HEADER_READ and key not in HEADER_IDLE:
-            raise UnsupportedModelError(
-                doing,
-                f"the header has a field {key[:60]!r} that we do not know",
-                "save the model again with LightGBM 2 to 4, or remove the field if it leaves "
-                "predictions alone",
-            )
         header[key] = value
+    HEADER.check_keys(header, doing, "header")
     if header.get("version") not in VERSIONS:
         raise UnsupportedModelError(
             doing,
@@ -186,7 +169,7 @@ def _blocks(body: bytes, header: dict[str, str], doing: str) -> list[bytes]:
         return [b"Tree=" + block for block in body.split(b"Tree=")[1:]]
     sizes = header["tree_sizes"].split()
     if not all(size.isdecimal() and len(size) < 16 for size in sizes):
-        broken(doing, "tree_sizes holds what is no size")
+        broken(doing, "tree_sizes holds what is not a size")
     bounds = np.cumsum([0, *map(int, sizes)]).tolist()
     if bounds[-1] != len(body):
         broken(
@@ -208,19 +191,30 @@ def _fields(block: bytes, tree: int, doing: str) -> dict[bytes, bytes]:
         key, _, value = line.partition(b"=")
         if key in fields:
             broken(doing, f"tree {tree} has {_shown(key)} twice")
-        if key not in TREE_READ and key not in TREE_IDLE:
-            raise UnsupportedModelError(
-                doing,
-                f"tree {tree} has a field {_shown(key)} that we do not know",
-                "save the model again with LightGBM 2 to 4, or remove the field if it leaves "
-                "predictions alone",
-            )
         fields[key] = value
+    TREE.check_keys((key.decode("utf-8", "replace") for key in fields), doing, f"trees[{tree}]")
     return fields
 
 
-def _pandas_categorical(tail: bytes, doing: str) -> tuple[tuple, ...] | None:
+def _check_tail(tail: bytes, doing: str) -> None:
+    """Refuse a part after the trees that we do not know.
+
+    A part begins with its name on a line of its own; lines of importances have a =, those of
+    parameters brackets, and pandas_categorical its labels beside its name.
+    """
+    is_parameters = False
+    for line in tail.decode("utf-8", "replace").split("\n"):
+        name = line.partition(":")[0]
+        if is_parameters and line != "end of parameters":
+            continue
+        if name and (":" in line or "=" not in line):
+            TAIL.check_keys([name], doing, "after the trees")
+        is_parameters = name == "parameters"
+
+
+def _pandas_categorical(tail: bytes, doing: str) -> tuple[tuple[Any, ...], ...] | None:
     """The labels of the training table's categorical columns, the last line of the text."""
+    _check_tail(tail, doing)
     if b"\nparameters:\n" in tail and b"\nend of parameters" not in tail:
         broken(doing, "the line 'end of parameters' is missing: the text is truncated")
     key = b"\npandas_categorical:"
@@ -229,11 +223,11 @@ def _pandas_categorical(tail: bytes, doing: str) -> tuple[tuple, ...] | None:
     try:
         found = json.loads(tail[tail.rindex(key) + len(key) :])
     except (ValueError, RecursionError):
-        broken(doing, "pandas_categorical is no JSON: the text is truncated or edited")
+        broken(doing, "pandas_categorical is not JSON: the text is truncated or edited")
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(labels, list) for labels in found):
-        broken(doing, "pandas_categorical is no list of lists of labels")
+        broken(doing, "pandas_categorical is not a list of lists of labels")
     for column, labels in enumerate(found):
         if not all(isinstance(label, (str, int, float)) for label in labels):
             raise UnsupportedModelError(

@@ -200,7 +200,7 @@ class Forest:
         is_set[splits] = (low >= 0) & (low <= high) & (high <= n_words[tree])
         self._each("cat_boundaries", is_set)
         if np.any((words < 0) | (words >= 2**32)):
-            broken(self.doing, "cat_threshold of some tree holds what is no 32-bit word")
+            broken(self.doing, "cat_threshold of some tree holds what is not a 32-bit word")
         bits = words.astype("<u4")
         low, high = low + word_start[tree], high + word_start[tree]
         numbers: dict[tuple[int, bytes], int] = {}
@@ -237,7 +237,7 @@ class Forest:
         n_terms = np.zeros(len(intercept), np.int64)
         n_terms[of_linear] = text.whole(b"num_features", sizes)
         if np.any((n_terms < 0) | (n_terms > 2**31)):
-            broken(self.doing, "num_features of some tree holds what is no count")
+            broken(self.doing, "num_features of some tree holds what is not a count")
         start = np.concatenate([[0], np.cumsum(n_terms)])
         of_tree = np.diff(start[np.concatenate([[0], np.cumsum(self.n_leaves)])])
         feature = text.whole(b"leaf_features", of_tree)

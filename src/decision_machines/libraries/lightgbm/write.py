@@ -83,7 +83,7 @@ def lightgbm_text(machine: DecisionMachine, *, margins: bool = False) -> str:
 
 def _check(machine: DecisionMachine, limits: Limits, sets: dict[int, Membership]) -> None:
     columns = machine.columns
-    limits.columns(tuple(Rule))
+    limits.columns(tuple(rule for rule in Rule if rule != Rule.LOOK_UP))
     limits.plain_sum()
     if columns.categories or columns.encodes_arrays:
         limits.no_labels()
@@ -133,14 +133,15 @@ def _check(machine: DecisionMachine, limits: Limits, sets: dict[int, Membership]
     )
     limits.where(
         flags(machine, sets) & columns.sets.whole,
-        "reads a set in which a fraction is no category (columns.sets.whole); LightGBM cuts it off",
+        "reads a set in which a fraction is not a category (columns.sets.whole); LightGBM cuts it "
+        "off",
         remedy,
     )
     if not columns.sets.negative_fractions:
         limits.where(
             flags(machine, (j for j, m in sets.items() if 0 in _members(m))),
-            "reads a set in which -0.5 is no category (columns.sets.negative_fractions) and 0 is a "
-            "member; LightGBM takes -0.5 for 0",
+            "reads a set in which -0.5 is not a category (columns.sets.negative_fractions) and 0 "
+            "is a member; LightGBM takes -0.5 for 0",
             remedy,
         )
     limits.where(
@@ -282,7 +283,7 @@ class _Trees:
 def _numbers(ids: np.ndarray | None, start: np.ndarray, first_is_zero: bool = False) -> np.ndarray:
     """For each test or leaf its number within its tree: the source's, or else its position."""
     sizes = np.diff(start)
-    position = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+    position: np.ndarray = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
     if ids is None or not len(ids):
         return position
     tree = np.repeat(np.arange(len(sizes)), sizes)

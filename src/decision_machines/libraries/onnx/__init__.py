@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..library import UNMARKED, Format, Library, Target
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 class Onnx(Library):
     name = package = "onnx"
+    releases = RELEASES
     engine = "onnxruntime"
 
     def formats(self) -> tuple[Format, ...]:
@@ -25,7 +27,7 @@ class Onnx(Library):
     def targets(self) -> tuple[Target, ...]:
         from .write import onnx_content
 
-        return (Target("onnx", (".onnx",), onnx_content, ("margins", "operator")),)
+        return (Target("onnx", (".onnx",), onnx_content, ("margins", "operator", "labels")),)
 
     def read(self, model: Any) -> DecisionMachine:
         from .read import read_onnx

@@ -13,6 +13,8 @@ from ..oracles import Oracle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jaxtyping import Float
+
 
 class OnnxOracle(Oracle):
     """The whole graph, row after row: ONNX Runtime tells no leaves and cannot be cut."""
@@ -21,7 +23,7 @@ class OnnxOracle(Oracle):
     one_tree_at_a_time = False
 
     @cached_property
-    def session(self):
+    def session(self) -> Any:
         try:
             import onnxruntime
         except ImportError:
@@ -36,13 +38,13 @@ class OnnxOracle(Oracle):
             self.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
 
-    def _feed(self, X):
+    def _feed(self, X: Float[np.ndarray, "m n"]) -> dict[str, np.ndarray]:
         given = self.session.get_inputs()[0]
         dtype = np.float64 if "double" in given.type else np.float32
         with np.errstate(over="ignore"):
             return {given.name: X.astype(dtype)}
 
-    def whole(self, X):
+    def whole(self, X: Float[np.ndarray, "m n"]) -> tuple[str, np.ndarray, np.ndarray]:
         """Probabilities of a classifier, values of a regressor."""
         answers = self.session.run(None, self._feed(X))
         if self.machine.output.classes is None:

@@ -132,7 +132,9 @@ def operator_5(
     return helper.make_node("TreeEnsemble", [given], [made], domain=DOMAIN, **found)
 
 
-def _without_single_leaves(graph: Graph, weights: list[tuple[int, int, float]]):
+def _without_single_leaves(
+    graph: Graph, weights: list[tuple[int, int, float]]
+) -> tuple[Graph, list[tuple[int, int, float]]]:
     """Trees of one leaf as a test whose two leaves are alike."""
     sizes = np.diff(graph.start)
     single = sizes == 1

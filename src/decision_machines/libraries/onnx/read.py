@@ -50,8 +50,10 @@ def read_onnx_bytes(data: bytes, source: str) -> DecisionMachine:
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
+    except MemoryError:
+        raise
     except Exception as error:
-        refuse(doing, f"it is no ONNX protobuf ({str(error)[:80]})")
+        refuse(doing, f"it is not an ONNX protobuf ({str(error)[:80]})")
     return _machine(trace(model, doing), f"ONNX file {source}", doing)
 
 
@@ -146,7 +148,8 @@ def _machine(found: Found, source: str, doing: str) -> DecisionMachine:
 def _names(graph: Any, nodes: np.ndarray) -> np.ndarray:
     """What the operator calls these nodes; tests added on the way have no name."""
     names = np.concatenate([graph.name, np.full(1, -1)])
-    return names[np.minimum(nodes, len(graph.name))]
+    found: np.ndarray = names[np.minimum(nodes, len(graph.name))]
+    return found
 
 
 def _scores(attributes: Attributes, operator: str, dtype: Any) -> Scores:

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...machine.steps import Step
+from .fields import check_model, check_node
+from .releases import note_versions
 from .steps import ARITHMETIC, FUNCTIONS, NORMALIZE, arithmetic_step
 from .values import Attributes, array_of, refuse
 
@@ -82,13 +84,19 @@ class Found:
 
 def trace(model: Any, doing: str) -> Found:
     """The one tree operator that the graph's outputs depend on, and how."""
-    _check_versions(model, doing)
+    versions = _check_versions(model, doing)
+    check_model(model, doing)
+    note_versions(model, versions, doing)
     graph = model.graph
     values: dict[str, Any] = {tensor.name: array_of(tensor, doing) for tensor in graph.initializer}
     values |= _inputs(graph, values, doing)
-    for node in graph.node:
+    for number, node in enumerate(graph.node):
         domain = node.domain or "ai.onnx"
         operate = OPERATORS.get((domain, node.op_type))
+        if operate is not None:
+            if domain not in versions:
+                refuse(doing, f"it names no version of {domain}, to which {node.op_type} belongs")
+            check_node(node, domain, number, doing)
         given = [values.get(name) for name in node.input]
         if operate is None:
             made: Any = Unknown(node.op_type)
@@ -101,8 +109,11 @@ def trace(model: Any, doing: str) -> Found:
     return _found(outputs, [output.name for output in graph.output], doing)
 
 
-def _check_versions(model: Any, doing: str) -> None:
-    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+def _check_versions(model: Any, doing: str) -> dict[str, int]:
+    versions: dict[str, int] = {}
+    for entry in model.opset_import:
+        if versions.setdefault(entry.domain or "ai.onnx", entry.version) != entry.version:
+            refuse(doing, f"it names two versions of {entry.domain or 'ai.onnx'}")
     version = versions.get("ai.onnx.ml")
     if version is None:
         refuse(doing, "it names no version of ai.onnx.ml, the operators of trees")
@@ -112,6 +123,7 @@ def _check_versions(model: Any, doing: str) -> None:
             f"version {version} of the operators ai.onnx.ml",
             f"convert the model for a version up to {NEWEST_VERSION}",
         )
+    return versions
 
 
 def _inputs(graph: Any, known: dict[str, Any], doing: str) -> dict[str, Features]:
@@ -203,11 +215,11 @@ def _found(outputs: list[Any], names: list[str], doing: str) -> Found:
 # ---------------------------------------------------------------------- operators
 
 
-def _same(node: Any, given: list, doing: str) -> Any:
+def _same(node: Any, given: list[Any], doing: str) -> Any:
     return given[0] if given and isinstance(given[0], (Features, Answer, Label)) else None
 
 
-def _cast(node: Any, given: list, doing: str) -> Any:
+def _cast(node: Any, given: list[Any], doing: str) -> Any:
     to = Attributes(node, doing).integer("to", 0)
     value = given[0] if given else None
     if isinstance(value, Features) and to in (1, 11):
@@ -235,7 +247,7 @@ def _step(answer: Answer, name: str, constants: tuple[float, ...], dtype: Any = 
     return replace(answer, steps=steps, dtype=dtype or answer.dtype)
 
 
-def _trees(node: Any, given: list, doing: str) -> Any:
+def _trees(node: Any, given: list[Any], doing: str) -> Any:
     features = given[0] if given else None
     if not isinstance(features, Features):
         return None
@@ -253,7 +265,7 @@ def _trees(node: Any, given: list, doing: str) -> Any:
     return Answer(node, features, attributes.integer("n_targets", 1), dtype)
 
 
-def _concat(node: Any, given: list, doing: str) -> Any:
+def _concat(node: Any, given: list[Any], doing: str) -> Any:
     parts = [g for g in given if isinstance(g, Features)]
     if len(parts) != len(given) or Attributes(node, doing).integer("axis", 1) not in (1, -1):
         return None
@@ -262,7 +274,7 @@ def _concat(node: Any, given: list, doing: str) -> Any:
     return replace(parts[0], index=np.concatenate([p.index for p in parts]))
 
 
-def _select(node: Any, given: list, doing: str) -> Any:
+def _select(node: Any, given: list[Any], doing: str) -> Any:
     """ArrayFeatureExtractor, Gather: columns of features, or labels by their position."""
     if len(given) != 2:
         return None
@@ -283,7 +295,7 @@ def _labels(data: np.ndarray) -> np.ndarray:
     return np.array([s.decode() if isinstance(s, bytes) else s for s in data.tolist()])
 
 
-def _argmax(node: Any, given: list, doing: str) -> Any:
+def _argmax(node: Any, given: list[Any], doing: str) -> Any:
     attributes = Attributes(node, doing)
     fits = attributes.integer("axis", 0) in (1, -1) and not attributes.integer(
         "select_last_index", 0
@@ -293,7 +305,7 @@ def _argmax(node: Any, given: list, doing: str) -> Any:
     return None
 
 
-def _reshape(node: Any, given: list, doing: str) -> Any:
+def _reshape(node: Any, given: list[Any], doing: str) -> Any:
     """Rows stay rows, and columns columns."""
     value, shape = given if len(given) == 2 else (None, None)
     if not isinstance(shape, np.ndarray):
@@ -306,8 +318,8 @@ def _reshape(node: Any, given: list, doing: str) -> Any:
     return value if isinstance(value, Features) and shape == [-1, len(value.index)] else None
 
 
-def _arithmetic(operator: str) -> Callable:
-    def operate(node: Any, given: list, doing: str) -> Any:
+def _arithmetic(operator: str) -> Callable[..., Any]:
+    def operate(node: Any, given: list[Any], doing: str) -> Any:
         if len(given) != 2:
             return None
         first, second = given
@@ -327,31 +339,31 @@ def _arithmetic(operator: str) -> Callable:
     return operate
 
 
-def _function(step: str) -> Callable:
+def _function(step: str) -> Callable[..., Any]:
     """An operator that changes scores one by one; only a sign is alike to the bit in float64."""
     dtypes = (np.float32, np.float64) if step == "negate" else (np.float32,)
 
-    def operate(node: Any, given: list, doing: str) -> Any:
+    def operate(node: Any, given: list[Any], doing: str) -> Any:
         fits = bool(given) and isinstance(given[0], Answer) and given[0].dtype in dtypes
         return _step(given[0], step, ()) if fits else None
 
     return operate
 
 
-def _normalizer(node: Any, given: list, doing: str) -> Any:
+def _normalizer(node: Any, given: list[Any], doing: str) -> Any:
     if Attributes(node, doing).text("norm", "MAX") != "L1":
         return None
     return _step(given[0], NORMALIZE, ()) if given and isinstance(given[0], Answer) else None
 
 
-def _constant(node: Any, given: list, doing: str) -> Any:
+def _constant(node: Any, given: list[Any], doing: str) -> Any:
     for attribute in node.attribute:
         if attribute.name == "value":
             return array_of(attribute.t, doing)
     return None
 
 
-OPERATORS: dict[tuple[str, str], Callable] = {
+OPERATORS: dict[tuple[str, str], Callable[..., Any]] = {
     ("ai.onnx", "Identity"): _same,
     ("ai.onnx", "Cast"): _cast,
     ("ai.onnx", "Concat"): _concat,

@@ -61,7 +61,9 @@ class Leaves:
     """Whether every row is sure to reach a weight above 0."""
 
 
-def gather(graph: Graph, leaves: np.ndarray, tree_start: np.ndarray, scores: Scores, doing: str):
+def gather(
+    graph: Graph, leaves: np.ndarray, tree_start: np.ndarray, scores: Scores, doing: str
+) -> Leaves:
     """The leaf values of the machine, from the weights of the graph's leaves."""
     output = graph.weight_output
     if np.any((output < 0) | (output > 1 << 24)):

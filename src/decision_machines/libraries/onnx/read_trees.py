@@ -109,8 +109,9 @@ class _Finder:
     def _keys(self, trees: np.ndarray, names: np.ndarray, what: str) -> np.ndarray:
         both = np.concatenate([trees, names])
         if np.any((both < 0) | (both >= 1 << 31)):
-            refuse(self.doing, f"{what} holds a number that is no tree's or node's")
-        return trees << 31 | names
+            refuse(self.doing, f"{what} holds a number of no tree or node")
+        found: np.ndarray = trees << 31 | names
+        return found
 
     def __call__(self, trees: np.ndarray, names: np.ndarray, what: str) -> np.ndarray:
         wanted = self._keys(trees, names, what)
@@ -236,7 +237,7 @@ def as_tests(graph: Graph, n_features: int, dtype: Any, doing: str) -> Tests:
     nan_is_left = nan_is_left ^ none_below
     column = np.where(inner, graph.feature, 0)
     feature, sets = [], []
-    place: dict[tuple, int] = {}
+    place: dict[tuple[Any, ...], int] = {}
     for node, (members, _) in member.items():
         key = (int(graph.feature[node]), members)
         if key not in place:
@@ -352,7 +353,7 @@ def _split_equalities(
 def _chains(graph: Graph, chains: dict[int, list[float]]) -> Graph:
     """x = a or x = b as: x < a: no; x ≤ a: yes; x < b: no; x ≤ b: yes; else no."""
     n = len(graph.mode)
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     for node, members in chains.items():
         feature, name = graph.feature[node], graph.name[node]
         yes, no, nan_is_yes = graph.yes[node], graph.no[node], bool(graph.nan_is_yes[node])

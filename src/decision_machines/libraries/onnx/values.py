@@ -31,6 +31,8 @@ def array_of(tensor: Any, doing: str) -> np.ndarray:
 
     try:
         return np.asarray(numpy_helper.to_array(tensor))
+    except MemoryError:
+        raise
     except Exception as error:
         refuse(doing, f"the tensor {tensor.name!r} cannot be read ({str(error)[:80]})")
 
@@ -105,7 +107,7 @@ class Attributes:
             return np.empty(0)
         array = array_of(attribute.t, self.doing)
         if array.ndim != 1 or array.dtype.kind not in "fiu":
-            refuse(self.doing, f"the attribute {name} is no vector of numbers")
+            refuse(self.doing, f"the attribute {name} is not a vector of numbers")
         if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
             raise UnsupportedModelError(
                 self.doing, f"{name} is of {array.dtype}", "use tensors of float or double"

@@ -15,10 +15,12 @@ import numpy as np
 
 from ...errors import InexactWarning, InputError
 from ...machine import Rule
+from ...machine.coded import coded
 from ...machine.steps import Step
 from ..limits import Limits, margins_only, require
 from .operators import operator_3, operator_5
 from .steps import ARITHMETIC, CASTS, FUNCTIONS, NORMALIZE, TRANSFORMS
+from .write_labels import LABELS, has_labels, label_inputs
 from .write_links import steps_of
 from .write_nodes import graph_of, joined
 from .write_weights import end_weights, weights_3, weights_5, with_unreachable_leaf
@@ -26,22 +28,30 @@ from .write_weights import end_weights, weights_3, weights_5, with_unreachable_l
 if TYPE_CHECKING:
     from ...machine import DecisionMachine
     from .write_links import Chooser
+    from .write_nodes import Graph
+    from .write_weights import Weight
 
 OPSETS = {"v3": (17, 3, 8), "v5": (21, 5, 10)}
 """The versions of ai.onnx and ai.onnx.ml that each choice states, and of the file's own format."""
 
 
-def to_onnx(machine: DecisionMachine, *, operator: str = "v3", margins: bool = False) -> Any:
+def to_onnx(
+    machine: DecisionMachine, *, operator: str = "v3", margins: bool = False, labels: str = "text"
+) -> Any:
     """An `onnx.ModelProto`; see `DecisionMachine.to_onnx`."""
     if operator not in OPSETS:
         raise InputError(
             "writing a machine as an ONNX model", f"operator={operator!r}", "use 'v3' or 'v5'"
         )
+    if labels not in LABELS:
+        raise InputError(
+            "writing a machine as an ONNX model", f"labels={labels!r}", "use 'text' or 'codes'"
+        )
+    machine = coded(machine) if labels == "codes" else machine
     machine = margins_only(machine) if margins else machine
     limits = Limits(machine, "an ONNX model")
     require("onnx", limits.doing)
-    limits.columns(tuple(Rule))
-    limits.no_labels()
+    limits.columns(tuple(rule for rule in Rule if rule != Rule.LOOK_UP))
     limits.constant_leaves()
     if machine.output.aggregate == "median":
         limits.refuse(
@@ -81,7 +91,7 @@ class _Plan:
     # ------------------------------------------------------------------ parts of the graph
 
     def step(
-        self, operator: str, *constants: np.ndarray, first: bool = False, **attributes
+        self, operator: str, *constants: np.ndarray, first: bool = False, **attributes: Any
     ) -> None:
         """Add an operator on the last tensor and constants."""
         from onnx import helper, numpy_helper
@@ -111,19 +121,23 @@ class _Plan:
             self._apply(step)
         return self._model(outputs or self._outputs(self.machine.output))
 
-    def _model(self, outputs: list[tuple[str, str, Any, list]]) -> Any:
+    def _model(self, outputs: list[tuple[str, str, Any, list[Any]]]) -> Any:
         """The graph with these outputs: what they are called in it, their name, type and shape."""
         from onnx import TensorProto, checker, helper
 
         columns = self.machine.columns
-        kind = TensorProto.DOUBLE if columns.dtype == np.float64 else TensorProto.FLOAT
-        given = helper.make_tensor_value_info("X", kind, [None, columns.n_features])
+        if has_labels(columns):
+            inputs, encoders, constants = label_inputs(columns, self.limits)
+            self.nodes[:0], self.constants = encoders, [*constants, *self.constants]
+        else:
+            kind = TensorProto.DOUBLE if columns.dtype == np.float64 else TensorProto.FLOAT
+            inputs = [helper.make_tensor_value_info("X", kind, [None, columns.n_features])]
         made = []
         for inside, name, element, shape in outputs:
             if inside != name:
                 self.nodes.append(helper.make_node("Identity", [inside], [name]))
             made.append(helper.make_tensor_value_info(name, element, shape))
-        graph = helper.make_graph(self.nodes, "decision_machine", [given], made, self.constants)
+        graph = helper.make_graph(self.nodes, "decision_machine", inputs, made, self.constants)
         plain, trees, version = OPSETS[self.operator]
         model = helper.make_model(
             graph,
@@ -139,7 +153,7 @@ class _Plan:
 
     # ------------------------------------------------------------------ trees
 
-    def _trees(self, steps: list[Step], classifier: Chooser | None) -> list:
+    def _trees(self, steps: list[Step], classifier: Chooser | None) -> list[Any]:
         """Add the tree operator; the outputs, where it makes the labels itself."""
         machine, output, limits = self.machine, self.machine.output, self.limits
         k = machine.n_outputs
@@ -213,7 +227,9 @@ class _Plan:
                 "answer (operator='v5' answers in float64)"
             )
 
-    def _base(self, steps: list[Step]):
+    def _base(
+        self, steps: list[Step]
+    ) -> tuple[str, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
         """The aggregate, the constants added by trees before and after, and base values.
 
         What the operator itself cannot do is put in front of the steps.
@@ -254,7 +270,16 @@ class _Plan:
 
     # ------------------------------------------------------------------ answers
 
-    def _classifier(self, graph, weights, computes, transform, base, steps, how) -> list:
+    def _classifier(
+        self,
+        graph: Graph,
+        weights: list[Weight],
+        computes: Any,
+        transform: str,
+        base: np.ndarray | None,
+        steps: list[Step],
+        how: Chooser,
+    ) -> list[Any]:
         """TreeEnsembleClassifier, which makes labels and scores."""
         from onnx import TensorProto
 
@@ -267,6 +292,7 @@ class _Plan:
         if how.output is not None:
             weights = [(node, how.output, w) for node, _, w in weights]
         if how.pair == "opposite" and all(w >= 0 for _, _, w in weights):
+            assert how.output is not None, "two classes share one sum"
             # Where no weight is negative ONNX Runtime takes scores for probabilities and decides
             # at 0.5, so a leaf that nothing reaches has one that is.
             graph, node = with_unreachable_leaf(graph)
@@ -299,7 +325,7 @@ class _Plan:
         else:
             self.limits.unknown_link()
 
-    def _outputs(self, output: Any) -> list:
+    def _outputs(self, output: Any) -> list[Any]:
         """Scores alone, or labels and scores."""
         from onnx import TensorProto, helper
 
@@ -322,7 +348,14 @@ class _Plan:
 
 
 def onnx_content(
-    machine: DecisionMachine, suffix: str, *, operator: str = "v3", margins: bool = False
+    machine: DecisionMachine,
+    suffix: str,
+    *,
+    operator: str = "v3",
+    margins: bool = False,
+    labels: str = "text",
 ) -> bytes:
     """The bytes of an ONNX file."""
-    return to_onnx(machine, operator=operator, margins=margins).SerializeToString()
+    model = to_onnx(machine, operator=operator, margins=margins, labels=labels)
+    found: bytes = model.SerializeToString()
+    return found

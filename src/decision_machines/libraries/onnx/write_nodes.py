@@ -185,7 +185,7 @@ class _Chains:
             runs.append((below, float(run[-1]) + 1.0))
         return runs
 
-    def _chain(self, node: int, steps: list[tuple], end: int | None = None) -> None:
+    def _chain(self, node: int, steps: list[tuple[Any, ...]], end: int | None = None) -> None:
         """Write steps (mode, value, yes, no, nan_is_yes) from `node` on; no = None is the next."""
         at = node
         for i, (mode, value, yes, no, nan_is_yes) in enumerate(steps):

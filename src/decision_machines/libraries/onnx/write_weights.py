@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,8 @@ from ...machine import ALL_OUTPUTS
 from .write_nodes import LEAF
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...machine import DecisionMachine
     from .write_nodes import Graph
 
@@ -18,7 +21,7 @@ Weight = tuple[int, int, float]
 
 
 def weights_3(
-    machine: DecisionMachine, graph: Graph, values: np.ndarray, ends: list
+    machine: DecisionMachine, graph: Graph, values: np.ndarray, ends: list[list[float]]
 ) -> list[Weight]:
     """(node, output, weight): every leaf has one for each output that its tree feeds."""
     feeds = machine.trees.feeds[machine.trees.of_leaf] if machine.n_leaves else []
@@ -35,7 +38,7 @@ def weights_3(
 
 
 def weights_5(
-    machine: DecisionMachine, graph: Graph, values: np.ndarray, ends: list
+    machine: DecisionMachine, graph: Graph, values: np.ndarray, ends: list[list[float]]
 ) -> tuple[Graph, list[Weight]]:
     """The same where a leaf has one weight: a tree for each output that it feeds."""
     k = machine.n_outputs
@@ -62,14 +65,14 @@ def end_weights(values: np.ndarray, n_ends: int) -> list[list[float]]:
 
 
 def _copied(
-    graph: Graph, values: np.ndarray, ends: list, n_before: int, n_leaves: int, k: int
+    graph: Graph, values: np.ndarray, ends: list[list[float]], n_before: int, n_leaves: int, k: int
 ) -> tuple[Graph, list[Weight]]:
     """The graph with every tree but those of base scores once for each output."""
     is_end = graph.leaf >= n_leaves
     parts, weights, at, tree = [], [], 0, 0
     middle = ~is_end
 
-    def add(which: np.ndarray, output_of) -> None:
+    def add(which: np.ndarray, output_of: Callable[[int], tuple[int, float]]) -> None:
         nonlocal at, tree
         place = np.full(len(graph.tree), -1)
         place[which] = at + np.arange(len(which))
@@ -92,13 +95,16 @@ def _copied(
     def of_end(leaf: int) -> tuple[int, float]:
         return (leaf - n_leaves) % k, ends[leaf - n_leaves][0]
 
+    def of_leaf(output: int, leaf: int) -> tuple[int, float]:
+        return output, float(values[leaf, output])
+
     first = np.arange(n_before)
     if len(first):
         add(first, of_end)
     which = np.flatnonzero(middle)
     for o in range(k):
         if len(which):
-            add(which, lambda leaf, o=o: (o, float(values[leaf, o])))
+            add(which, partial(of_leaf, o))
     last = np.flatnonzero(is_end & (np.arange(len(is_end)) >= n_before))
     if len(last):
         add(last, of_end)

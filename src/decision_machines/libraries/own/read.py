@@ -7,6 +7,7 @@ the types and ranges of all else, and at last the machine's own invariants.
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ import scipy.sparse as sp
 
 from ...errors import InvariantError, ModelFormatError, UnsupportedModelError
 from ...machine import (
+    Accepted,
+    Assembly,
     CategorySets,
     Columns,
     Cover,
@@ -23,14 +26,17 @@ from ...machine import (
     Trees,
     schema,
 )
+from ...machine.look_ups import LookUps
 from ...machine.schema import label_from_json, number_from_json, parameter_from_json
 from ..document import Document
+from ..fields import unknown_field
 from .safetensors import read_container, strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 P = TypeVar("P")
+LOOK_UPS = "columns.look_ups."
 
 
 def looks_like_dm(data: bytes) -> bool:
@@ -54,13 +60,64 @@ def read_dm_bytes(data: bytes, source: str = "a machine's file") -> DecisionMach
             f"it is of version {version}; this library reads up to {schema.VERSION}",
             "install a newer decision-machines, or save the machine again with this one",
         )
+    for key in metadata.keys() - {"format", "version", "machine"}:
+        raise unknown_field(doing, f"__metadata__.{key[:60]}")
     texts = strict_json(metadata.get("machine", ""), doing, "the machine's text")
     for old in range(int(version), schema.VERSION):
         texts, arrays = schema.UPGRADES[old](texts, arrays)
     try:
-        return _machine(Document(texts, doing), arrays)
+        document = Document(texts, doing)
+        machine = _whole(document, arrays)
+        document.refuse_unread()
+        return machine  # type: ignore[return-value]
     except InvariantError as error:
         _broken(doing, error.found)
+
+
+def _whole(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachine | Assembly:
+    """The machine, or the assembly, that the file holds."""
+    if "assembly" not in document:
+        return _machine(document, arrays)
+    about = document.child("assembly")
+    numbers, classes_array = {}, None
+    held: dict[int, dict[str, np.ndarray]] = {}
+    texts = about.objects("members")
+    for name, array in arrays.items():
+        of_member = re.fullmatch(re.escape(schema.MEMBERS) + r"([0-9]{1,6})\.(.+)", name)
+        if of_member is not None and int(of_member[1]) < len(texts):
+            held.setdefault(int(of_member[1]), {})[of_member[2]] = array
+        elif name.startswith(schema.NUMBERS):
+            numbers[name.removeprefix(schema.NUMBERS)] = array
+        elif name == f"{schema.CLASSES}0":
+            classes_array = array
+        else:
+            raise document.fault(f"an array {name[:60]!r} that no assembly has")
+    words: dict[str, tuple[str, ...]] = {}
+    for entry in _list(about, "words"):
+        fits = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)
+        if not fits or not all(isinstance(text, str) for text in [entry[0], *entry[1]]):
+            raise about.fault(f"{about.name('words')} holds what is not text")
+        words[entry[0]] = tuple(entry[1])
+    classes = None
+    if about.raw("classes") is not None:
+        classes = _labels_of_group(about.child("classes"), classes_array)
+    return Assembly(
+        about.text("rule"),
+        tuple(
+            _member(Document(one, document.doing, f"{about.name('members')}[{i}]"), held.get(i, {}))
+            for i, one in enumerate(texts)
+        ),
+        numbers,
+        words,
+        classes,
+        document.text("source"),
+    )
+
+
+def _member(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachine | Assembly:
+    member = _whole(document, arrays)
+    document.refuse_unread()
+    return member
 
 
 def _machine(document: Document, arrays: dict[str, np.ndarray]) -> DecisionMachine:
@@ -109,7 +166,7 @@ def _check_arrays(arrays: dict[str, np.ndarray], doing: str) -> None:
             continue
         known = schema.ARRAYS.get(name)
         if known is None:
-            _broken(doing, f"an array {name[:60]!r} that no machine has")
+            raise unknown_field(doing, f"the array {name[:60]!r}")
         if schema.NAMES[array.dtype.newbyteorder("<")] not in known.dtypes:
             _broken(doing, f"{name} is of {array.dtype}, not of {' or '.join(known.dtypes)}")
         letters = known.shape.split()
@@ -140,6 +197,9 @@ def _check_starts(arrays: dict[str, np.ndarray], doing: str) -> None:
     for name, of in (
         ("trees.test_start", "t"),
         ("columns.sets.start", "columns.sets.members"),
+        ("columns.look_ups.term_start", "columns.look_ups.term_feature"),
+        ("columns.look_ups.label_start", "columns.look_ups.label_adds"),
+        ("columns.look_ups.key_start", "columns.look_ups.keys"),
         ("selection.indptr", "selection.indices"),
         ("linear.start", "linear.feature"),
     ):
@@ -203,17 +263,93 @@ def _columns(document: Document, arrays: dict[str, np.ndarray]) -> Columns:
         encodes_arrays=_truth(document, "encodes_arrays"),
         label_hash=document.text("label_hash"),
         refuses_new_labels=_truth(document, "refuses_new_labels"),
+        edges=_edges(document, n_features),
+        accepted=_accepted(document, n_features),
+        look_ups=_look_ups(arrays),
     )
 
 
-def _categories(document: Document, n_features: int) -> dict[int, tuple]:
-    found: dict[int, tuple] = {}
-    for entry in _list(document, "categories"):
+def _look_ups(arrays: dict[str, np.ndarray]) -> LookUps | None:
+    names = [field.name for field in fields(LookUps)]
+    if f"{LOOK_UPS}{names[0]}" not in arrays:
+        return None
+    return LookUps(**{name: arrays[f"{LOOK_UPS}{name}"] for name in names})
+
+
+def _edges(document: Document, n_features: int) -> dict[int, tuple[float, ...]]:
+    found: dict[int, tuple[float, ...]] = {}
+    for feature, bounds in _by_feature(document, "edges", n_features):
+        numbers = [number_from_json(bound) for bound in bounds]
+        if any(number is None or number != number for number in numbers):
+            raise document.fault(f"{document.name('edges')} holds what is not a number")
+        found[feature] = tuple(number for number in numbers if number is not None)
+    return found
+
+
+def _accepted(document: Document, n_features: int) -> Accepted | None:
+    if "accepted" not in document or document.raw("accepted") is None:
+        return None
+    about = document.child("accepted")
+    blocks = []
+    for entry in _list(about, "blocks"):
+        fits = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], list)
+        if not fits or not isinstance(entry[1], str) or not _are_whole(entry[0]):
+            raise about.fault(f"{about.name('blocks')} does not name features and a dtype")
+        blocks.append((tuple(entry[0]), entry[1]))
+    refused = {}
+    for feature, codes in _by_feature(about, "refused", n_features):
+        if not _are_whole(codes):
+            raise about.fault(f"{about.name('refused')} holds what is not a code")
+        refused[feature] = tuple(codes)
+    plain = _list(about, "plain")
+    if not _are_whole(plain):
+        raise about.fault(f"{about.name('plain')} holds what is not a feature")
+    return Accepted(
+        _numbers_of(about, "low"),
+        _numbers_of(about, "high"),
+        _truths(about, "missing"),
+        _truths(about, "needed"),
+        refused,
+        _truth(about, "ignores_further"),
+        tuple(blocks),
+        tuple(plain),
+    )
+
+
+def _by_feature(document: Document, key: str, n_features: int) -> list[tuple[int, list[Any]]]:
+    """Entries of a feature and a list, each feature once; nothing where the key is not there."""
+    found: dict[int, list[Any]] = {}
+    for entry in _list(document, key) if key in document else []:
         fits = isinstance(entry, list) and len(entry) == 2 and type(entry[0]) is int
         if not fits or not 0 <= entry[0] < n_features or entry[0] in found:
-            raise document.fault(f"{document.name('categories')} names a feature wrongly")
-        found[entry[0]] = _labels(entry[1], document)
-    return found
+            raise document.fault(f"{document.name(key)} names a feature wrongly")
+        if not isinstance(entry[1], list):
+            raise document.fault(f"{document.name(key)} has no list for feature {entry[0]}")
+        found[entry[0]] = entry[1]
+    return list(found.items())
+
+
+def _are_whole(values: list[Any]) -> bool:
+    return all(type(value) is int and -(2**31) < value < 2**31 for value in values)
+
+
+def _numbers_of(document: Document, key: str) -> np.ndarray:
+    found = [number_from_json(value) for value in _list(document, key)]
+    if any(number is None for number in found):
+        raise document.fault(f"{document.name(key)} holds what is not a number")
+    return np.array(found, np.float64)
+
+
+def _truths(document: Document, key: str) -> np.ndarray:
+    found = _list(document, key)
+    if not all(isinstance(value, bool) for value in found):
+        raise document.fault(f"{document.name(key)} holds what is neither true nor false")
+    return np.array(found, np.bool_)
+
+
+def _categories(document: Document, n_features: int) -> dict[int, tuple]:
+    entries = _by_feature(document, "categories", n_features)
+    return {feature: _labels(labels, document) for feature, labels in entries}
 
 
 # ---------------------------------------------------------------------- output
@@ -272,12 +408,14 @@ def _classes(
         )
         stored -= {f"{schema.CLASSES}{i}" for i in range(n_groups)}
     if stored:
-        raise document.fault(f"an array {min(stored)[:60]!r} that no machine has")
+        raise unknown_field(document.doing, f"the array {min(stored)[:60]!r}")
     return found
 
 
 def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
     text = entry.text("dtype")
+    entry.asked.add("labels")
+    entry.refuse_unread()
     if array is not None:
         if array.ndim != 1 or "labels" in entry or text[1:] != array.dtype.str[1:]:
             raise entry.fault(f"{entry.path} are not the labels that the file says they are")
@@ -299,19 +437,19 @@ def _labels_of_group(entry: Document, array: np.ndarray | None) -> np.ndarray:
 # ---------------------------------------------------------------------- values of JSON
 
 
-def _labels(labels: Any, document: Document) -> tuple:
+def _labels(labels: Any, document: Document) -> tuple[Any, ...]:
     if isinstance(labels, list):
         try:
             return tuple(label_from_json(label) for label in labels)
         except TypeError as error:
             raise document.fault(f"a label in {document.path} is {error}") from None
-    raise document.fault(f"labels in {document.path} are no list")
+    raise document.fault(f"labels in {document.path} are not a list")
 
 
-def _list(document: Document, key: str) -> list:
+def _list(document: Document, key: str) -> list[Any]:
     value = document.raw(key)
     if not isinstance(value, list):
-        raise document.fault(f"{document.name(key)} is no list")
+        raise document.fault(f"{document.name(key)} is not a list")
     return value
 
 
@@ -325,7 +463,7 @@ def _truth(document: Document, key: str) -> bool:
 def _number(document: Document, key: str) -> float:
     value = number_from_json(document.raw(key))
     if value is None:
-        raise document.fault(f"{document.name(key)} is no number")
+        raise document.fault(f"{document.name(key)} is not a number")
     return value
 
 

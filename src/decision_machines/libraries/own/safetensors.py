@@ -31,7 +31,7 @@ def read_container(data: bytes, doing: str) -> tuple[dict[str, str], dict[str, n
         _broken(doing, f"a header of {size} bytes in a file of {len(data)}")
     header = strict_json(data[8 : 8 + size], doing, "the header")
     if not isinstance(header, dict):
-        _broken(doing, "the header is no JSON object")
+        _broken(doing, "the header is not a JSON object")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         _broken(doing, "__metadata__ holds something other than text")
@@ -88,10 +88,10 @@ def strict_json(text: bytes | str, doing: str, what: str) -> Any:
     except RecursionError:
         _broken(doing, f"{what} is nested too deeply")
     except ValueError as error:
-        _broken(doing, f"{what} is no JSON ({str(error)[:80]})")
+        _broken(doing, f"{what} is not JSON ({str(error)[:80]})")
 
 
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict:
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")
@@ -99,7 +99,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _broken(doing: str, found: str) -> NoReturn:

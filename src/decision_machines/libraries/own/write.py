@@ -12,42 +12,73 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...files.atomic import write_atomically
-from ...machine import schema
+from ...machine import Assembly, schema
 from ...machine.schema import label_to_json, number_to_json, parameter_to_json
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from ...machine import Columns, DecisionMachine, Output
+    from ...machine import Accepted, Columns, DecisionMachine, Output
 
 DOING = "saving a machine"
 ALIGNMENT = 8
 
 
-def save(machine: DecisionMachine, path: str | os.PathLike) -> None:
+def save(machine: DecisionMachine | Assembly, path: str | os.PathLike[str]) -> None:
     """Write the machine to a file, atomically; see `DecisionMachine.save`."""
     write_atomically(path, _parts(machine))
 
 
-def dm_bytes(machine: DecisionMachine) -> bytes:
+def dm_bytes(machine: DecisionMachine | Assembly) -> bytes:
     """The content of the machine's file."""
     return b"".join(_parts(machine))
 
 
-def _parts(machine: DecisionMachine) -> Iterator[bytes | memoryview]:
-    arrays = _arrays(machine)
-    texts = {
-        "columns": _columns(machine.columns),
-        "output": _output(machine.output),
-        "source": machine.source,
-    }
+def _parts(machine: DecisionMachine | Assembly) -> Iterator[bytes | memoryview]:
+    texts, arrays = _content(machine)
     metadata = {
         "format": schema.FORMAT,
         "version": str(schema.VERSION),
         "machine": json.dumps(texts, allow_nan=False, separators=(",", ":")),
     }
     return container(arrays, metadata)
+
+
+def _content(machine: DecisionMachine | Assembly) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What the file says of a machine, and its arrays."""
+    if isinstance(machine, Assembly):
+        return _assembly(machine)
+    texts = {
+        "columns": _columns(machine.columns),
+        "output": _output(machine.output),
+        "source": machine.source,
+    }
+    return texts, _arrays(machine)
+
+
+def _assembly(assembly: Assembly) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    arrays = {f"{schema.NUMBERS}{name}": array for name, array in assembly.numbers.items()}
+    members = []
+    for i, member in enumerate(assembly.members):
+        texts, held = _content(member)
+        members.append(texts)
+        arrays |= {f"{schema.MEMBERS}{i}.{name}": array for name, array in held.items()}
+    classes = None
+    if assembly.classes is not None:
+        classes = _classes(assembly.classes, 0)
+        if assembly.classes.dtype.kind in "biuf":
+            arrays[f"{schema.CLASSES}0"] = assembly.classes
+    texts = {
+        "assembly": {
+            "rule": assembly.rule,
+            "words": [[name, list(words)] for name, words in assembly.words.items()],
+            "classes": classes,
+            "members": members,
+        },
+        "source": assembly.source,
+    }
+    return texts, arrays
 
 
 def container(
@@ -136,6 +167,24 @@ def _columns(columns: Columns) -> dict[str, Any]:
         "sets": None
         if sets is None
         else {"negative_fractions": bool(sets.negative_fractions), "whole": bool(sets.whole)},
+        "edges": [
+            [int(feature), [number_to_json(bound) for bound in bounds]]
+            for feature, bounds in columns.edges.items()
+        ],
+        "accepted": None if columns.accepted is None else _accepted(columns.accepted),
+    }
+
+
+def _accepted(accepted: Accepted) -> dict[str, Any]:
+    return {
+        "low": [number_to_json(x) for x in accepted.low],
+        "high": [number_to_json(x) for x in accepted.high],
+        "missing": accepted.missing.tolist(),
+        "needed": accepted.needed.tolist(),
+        "refused": [[feature, list(codes)] for feature, codes in accepted.refused.items()],
+        "ignores_further": bool(accepted.ignores_further),
+        "blocks": [[list(features), dtype] for features, dtype in accepted.blocks],
+        "plain": list(accepted.plain),
     }
 
 
@@ -159,7 +208,7 @@ def _output(output: Output) -> dict[str, Any]:
 
 
 def _classes(labels: np.ndarray, group: int) -> dict[str, Any]:
-    """The labels of a group: their dtype, and the labels themselves where they are no numbers."""
+    """The labels of a group: their dtype, and the labels themselves where they are not numbers."""
     name = f"output.classes[{group}]"
     known = labels.dtype.newbyteorder("<") in schema.NAMES or labels.dtype.kind in "UO"
     if labels.ndim != 1 or not known:
@@ -180,7 +229,7 @@ def _classes(labels: np.ndarray, group: int) -> dict[str, Any]:
     return {"dtype": labels.dtype.str, "labels": _labels(labels.tolist(), name)}
 
 
-def _labels(labels: Any, name: str) -> list:
+def _labels(labels: Any, name: str) -> list[Any]:
     found = []
     for label in labels:
         try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..library import MARKED, Format, Library
+from .releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ...machine import DecisionMachine
     from ..oracles import Oracle
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 class ScikitLearn(Library):
     name = package = "sklearn"
+    releases = RELEASES
 
     def formats(self) -> tuple[Format, ...]:
         from .pickles import looks_like_pickle, refuse_pickle
@@ -30,10 +32,20 @@ class ScikitLearn(Library):
 
         return read_sklearn(model)
 
+    def read_with(self, model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
+        from .read import read_sklearn
+
+        return read_sklearn(model, X, monotone)
+
     def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
         from .ask import oracle
 
         return oracle(model, machine)
+
+    def members(self, model: Any) -> list[Any]:
+        from .pipelines.ask import members_of
+
+        return members_of(model)
 
     def predictor(self, model: Any) -> Callable[[Any, int], Any]:
         from .ask import predictor

@@ -7,21 +7,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ..oracles import UNSEEN, Oracle, labels_of
+from ..oracles import UNSEEN, Oracle, labels_of, oracle_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jaxtyping import Float, Int
 
     from ...machine import DecisionMachine
 
 
 def oracle(model: Any, machine: DecisionMachine) -> Oracle:
     """The oracle for a scikit-learn model, by its class."""
+    if machine.columns.accepted is not None:
+        from .pipelines.ask import PipelineOracle
+
+        return PipelineOracle(model, machine)
     for cls in type(model).__mro__:
         if cls.__name__ in KINDS and cls.__module__.startswith("sklearn."):
             return KINDS[cls.__name__](model, machine)
+    # What `read` looks through: a search, and a pipeline whose steps before the last do nothing.
     if hasattr(model, "best_estimator_"):
-        return oracle(model.best_estimator_, machine)
+        return oracle_of(model.best_estimator_, machine)
+    if hasattr(model, "steps"):
+        return oracle_of(model.steps[-1][1], machine)
+    if type(model).__name__ == "FrozenEstimator":
+        return oracle_of(model.estimator, machine)
     raise UnsupportedModelError(
         "asking a scikit-learn model for its own answers",
         f"a {type(model).__name__}",
@@ -41,28 +52,32 @@ class TreesOracle(Oracle):
             return [self.model.tree_]
         return [estimator.tree_ for estimator in np.ravel(self.model.estimators_)]
 
-    def leaves(self, X, tree):
-        return self.trees()[tree].apply(_float32(self.subset(X, tree)))
+    def leaves(self, X: Float[np.ndarray, "m n"], tree: int) -> Int[np.ndarray, "m"]:
+        found: np.ndarray = self.trees()[tree].apply(_float32(self.subset(X, tree)))
+        return found
 
-    def subset(self, X, tree):
+    def subset(self, X: Float[np.ndarray, "m n"], tree: int) -> Float[np.ndarray, "m s"]:
         """The features that one tree was trained on."""
         return X
 
-    def tree_margin(self, X, tree):
+    def tree_margin(
+        self, X: Float[np.ndarray, "m n"], tree: int
+    ) -> Float[np.ndarray, "m k"] | None:
         return _flat(self.trees()[tree].predict(_float32(X)), self.model)
 
-    def margin(self, X):
+    def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
         """The sum as the model takes it, from the trees' own answers."""
         return _flat(self._average(X), self.model)
 
-    def _average(self, X):
-        values = [tree.predict(_float32(X)) for tree in self.trees()]
+    def _average(self, X: Float[np.ndarray, "m n"]) -> np.ndarray:
+        values: list[np.ndarray] = [tree.predict(_float32(X)) for tree in self.trees()]
         if hasattr(self.model, "tree_"):
             return values[0]
         total = np.zeros_like(values[0])
         for value in values:
             total += value
-        return total / len(values)
+        found: np.ndarray = total / len(values)
+        return found
 
 
 class ScoreOracle(TreesOracle):
@@ -72,30 +87,31 @@ class ScoreOracle(TreesOracle):
 
     @property
     def takes_nan(self) -> bool:  # type: ignore[override]
-        return self.model.__sklearn_tags__().input_tags.allow_nan
+        found: bool = self.model.__sklearn_tags__().input_tags.allow_nan
+        return found
 
-    def tree_margin(self, X, tree):
+    def tree_margin(self, X: Float[np.ndarray, "m n"], tree: int) -> None:
         """None: what such a model makes of a tree's value, only its whole score tells."""
         return None
 
-    def margin(self, X):
+    def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
         return SCORES[type(self.model).__name__](self.model, X)
 
 
 class IsolationOracle(ScoreOracle):
-    """The response is `score_samples`; the margin below it is no method of the model."""
+    """The response is `score_samples`; the margin below it is not a method of the model."""
 
     compared = "leaves and scores"
 
-    def subset(self, X, tree):
+    def subset(self, X: Float[np.ndarray, "m n"], tree: int) -> Float[np.ndarray, "m s"]:
         return X[:, self.model.estimators_features_[tree]]
 
-    def whole(self, X):
+    def whole(self, X: Float[np.ndarray, "m n"]) -> tuple[str, np.ndarray, np.ndarray]:
         return "score", self.machine.response(X)[:, 0], self.model.score_samples(X)
 
 
 class BaggingOracle(ScoreOracle):
-    def subset(self, X, tree):
+    def subset(self, X: Float[np.ndarray, "m n"], tree: int) -> Float[np.ndarray, "m s"]:
         return X[:, self.model.estimators_features_[tree]]
 
 
@@ -108,7 +124,7 @@ class HistOracle(Oracle):
     def n_trees(self) -> int:
         return sum(len(stage) for stage in self.model._predictors)
 
-    def _encoded(self, X):
+    def _encoded(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
         """The rows as the trees see them: labels through the model's own encoder."""
         if getattr(self.model, "_preprocessor", None) is None:
             return np.ascontiguousarray(X, np.float64)
@@ -122,14 +138,16 @@ class HistOracle(Oracle):
             if is_number:
                 column = [-1e9 if label is UNSEEN else label for label in column]
             table[name] = pandas.Series(column, dtype=float if is_number else object)
-        if not hasattr(self.model, "feature_names_in_"):
-            return self.model._preprocessor.transform(table.to_numpy(float))
-        return self.model._preprocessor.transform(table)
+        is_named = hasattr(self.model, "feature_names_in_")
+        found: np.ndarray = self.model._preprocessor.transform(
+            table if is_named else table.to_numpy(float)
+        )
+        return found
 
-    def tree_margin(self, X, tree):
+    def tree_margin(self, X: Float[np.ndarray, "m n"], tree: int) -> Float[np.ndarray, "m k"]:
         return self._tree_margin(self._encoded(X), tree)
 
-    def _tree_margin(self, X, tree):
+    def _tree_margin(self, X: Float[np.ndarray, "m n"], tree: int) -> Float[np.ndarray, "m k"]:
         stage, within = divmod(tree, len(self.model._predictors[0]))
         bitsets, feature_map = self.model._bin_mapper.make_known_categories_bitsets()
         found = np.zeros((len(X), len(self.model._predictors[0])))
@@ -138,9 +156,11 @@ class HistOracle(Oracle):
         )
         return found
 
-    def margin(self, X):
+    def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
         X = self._encoded(X)
-        total = np.zeros((len(X), len(self.model._predictors[0]))) + self.model._baseline_prediction
+        total: np.ndarray = (
+            np.zeros((len(X), len(self.model._predictors[0]))) + self.model._baseline_prediction
+        )
         for tree in range(self.n_trees):
             total += self._tree_margin(X, tree)
         return total
@@ -164,7 +184,8 @@ def _flat(value: np.ndarray, model: Any) -> np.ndarray:
 
 
 def _bagging_score(model: Any, X: np.ndarray) -> np.ndarray:
-    return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+    found: np.ndarray = model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+    return found
 
 
 SCORES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {

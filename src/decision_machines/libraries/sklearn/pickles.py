@@ -15,6 +15,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DecisionMachinesError, InputError, MissingLibraryError, ModelFormatError
+from .releases import noting_releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,12 +65,13 @@ def read_pickle(data: bytes, source: str) -> Any:
     """The object in a pickle. Runs the code in it."""
     doing = f"reading {source}"
     try:
-        try:
-            import joblib
-        except ImportError:
-            return pickle.loads(data)
-        return joblib.load(io.BytesIO(data))
-    except DecisionMachinesError:
+        with noting_releases(doing):
+            try:
+                import joblib
+            except ImportError:
+                return pickle.loads(data)
+            return joblib.load(io.BytesIO(data))
+    except (DecisionMachinesError, MemoryError):
         raise
     except ImportError as error:
         raise MissingLibraryError(

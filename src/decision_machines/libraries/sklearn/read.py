@@ -1,7 +1,7 @@
 """scikit-learn's tree models: which reader reads which class, and what is left to the user.
 
-A search that has found its best estimator is read as that estimator, and a pipeline whose steps
-before the last do nothing as its last step. Classes that answer with something other than a sum of
+A search that has found its best estimator is read as that estimator; the steps of a pipeline are
+folded into the machine of its last step. Classes that answer with something other than a sum of
 trees are refused, with what to do instead.
 """
 
@@ -11,30 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, UnsupportedModelError
 from .. import convert
+from .fields import check_attributes
+from .pipelines.read import read_pipeline
 from .read_bagging import read_bagging_classifier, read_bagging_regressor, read_isolation_forest
 from .read_boosting import read_adaboost_classifier, read_adaboost_regressor, read_gradient_boosting
 from .read_hist import read_hist_gradient_boosting
+from .read_meta import reader_of
 from .read_trees import overrides, read_forest, read_tree, source_of
+from .releases import note_installed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ...machine import DecisionMachine
 
 
-def read_sklearn(model: Any) -> DecisionMachine:
-    """The machine of a fitted scikit-learn model."""
+def read_sklearn(model: Any, X: Any = None, monotone: Collection[Any] = ()) -> DecisionMachine:
+    """The machine of a fitted scikit-learn model; see `dm.convert`."""
     if isinstance(model, type):
         raise InputError(
             "reading a scikit-learn model",
             f"the class {model.__name__} itself",
             "pass a fitted object of it",
         )
+    reader = reader_of(model)
+    if reader is not None:
+        return reader(model, lambda member: convert(member, X, monotone=monotone))
     for cls in type(model).__mro__:
         if cls.__module__.split(".")[0] != "sklearn":
             continue
+        if cls.__name__ in STEPS_READERS:
+            return STEPS_READERS[cls.__name__](model, X, monotone)
         if cls.__name__ in READERS:
             _refuse_overrides(model, cls)
+            check_attributes(model, f"reading a {source_of(model)}")
+            note_installed(f"reading a {source_of(model)}")
             return READERS[cls.__name__](model)
         if cls.__name__ in INSTEAD:
             raise UnsupportedModelError(f"reading a {source_of(model)}", *INSTEAD[cls.__name__])
@@ -55,27 +66,14 @@ def _refuse_overrides(model: Any, cls: type) -> None:
         )
 
 
-def _read_pipeline(model: Any) -> DecisionMachine:
-    *before, (_, last) = model.steps
-    active = [name for name, step in before if step is not None and step != "passthrough"]
-    if active:
-        raise UnsupportedModelError(
-            "reading a scikit-learn Pipeline",
-            f"the steps before the model change X: {', '.join(active)}",
-            "convert the last step alone, machine = dm.convert(pipe[-1]), and pass it what the "
-            "steps before make of X: machine.predict(pipe[:-1].transform(X))",
-        )
-    return convert(last)
-
-
-def _read_search(model: Any) -> DecisionMachine:
+def _read_search(model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
     if not hasattr(model, "best_estimator_"):
         raise InputError(
             f"reading a {source_of(model)}",
             "it has no best_estimator_: it is not fitted, or was made with refit=False",
             "fit it with refit=True, or convert the estimator you chose",
         )
-    return convert(model.best_estimator_)
+    return convert(model.best_estimator_, X, monotone=monotone)
 
 
 READERS: dict[str, Callable[[Any], DecisionMachine]] = {
@@ -94,50 +92,25 @@ READERS: dict[str, Callable[[Any], DecisionMachine]] = {
     "BaggingClassifier": read_bagging_classifier,
     "BaggingRegressor": read_bagging_regressor,
     "IsolationForest": read_isolation_forest,
-    "Pipeline": _read_pipeline,
-    "BaseSearchCV": _read_search,
 }
 """The class of a model, or the nearest class that it inherits from → its reader."""
+STEPS_READERS: dict[str, Callable[[Any, Any, Collection[Any]], DecisionMachine]] = {
+    "Pipeline": read_pipeline,
+    "BaseSearchCV": _read_search,
+}
+"""What may have steps before its model, and is told of them what `dm.convert` is told."""
 
 _MEMBERS = (
     "it combines the answers of models that need not be trees",
     "convert the members, [dm.convert(m) for m in model.estimators_], and combine their answers",
-)
-_WRAPPED = (
-    "it changes the answers of the model inside it",
-    "convert the model inside (`estimator_` or `estimator`) and do the same to its answers",
 )
 INSTEAD: dict[str, tuple[str, str]] = {
     "RandomTreesEmbedding": (
         "it answers with leaves, one-hot, and not with values",
         "read its trees one by one, dm.convert(model.estimators_[i]), and use machine.apply",
     ),
-    "VotingClassifier": _MEMBERS,
-    "VotingRegressor": _MEMBERS,
-    "StackingClassifier": _MEMBERS,
-    "StackingRegressor": _MEMBERS,
-    "MultiOutputClassifier": _MEMBERS,
-    "MultiOutputRegressor": _MEMBERS,
     "ClassifierChain": _MEMBERS,
     "RegressorChain": _MEMBERS,
-    "OneVsRestClassifier": _MEMBERS,
-    "OneVsOneClassifier": _MEMBERS,
     "OutputCodeClassifier": _MEMBERS,
-    "CalibratedClassifierCV": (
-        "it calibrates the answers of the models inside it",
-        "convert them, [dm.convert(c.estimator) for c in model.calibrated_classifiers_], and "
-        "calibrate the machines' answers",
-    ),
-    "TransformedTargetRegressor": (
-        "it transforms the answers of the model inside it",
-        "convert model.regressor_ and pass its answers through "
-        "model.transformer_.inverse_transform",
-    ),
-    "FixedThresholdClassifier": _WRAPPED,
-    "TunedThresholdClassifierCV": _WRAPPED,
-    "FrozenEstimator": (
-        "it only keeps another model from being fitted again",
-        "convert model.estimator",
-    ),
 }
 """Classes that are refused: what was found, what to do."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import ModelFormatError, UnsupportedModelError
 from ...machine import DecisionMachine, Output
+from .fields import check_attributes
 from .read_trees import assemble, columns_of, member_trees, require_fitted, source_of, values_of
 
 REGRESSION_LOSSES = ("squared_error", "absolute_error", "huber", "quantile")
@@ -38,7 +39,32 @@ def read_gradient_boosting(model: Any) -> DecisionMachine:
     )
 
 
+LOSS_CLASSES = {
+    "squared_error": ("HalfSquaredError",),
+    "absolute_error": ("AbsoluteError",),
+    "huber": ("HuberLoss",),
+    "quantile": ("PinballLoss",),
+    "log_loss": ("HalfBinomialLoss", "HalfMultinomialLoss"),
+    "exponential": ("ExponentialLoss",),
+}
+"""What `_loss`, which predicts, must be for each `loss`."""
+
+
+def _check_loss(model: Any) -> None:
+    """`loss` is a parameter, which a user may change after the fit; `_loss` is what predicts."""
+    cls = type(getattr(model, "_loss", None))
+    wanted = LOSS_CLASSES.get(model.loss, ())
+    if wanted and (cls.__name__ not in wanted or not cls.__module__.startswith("sklearn._loss")):
+        raise UnsupportedModelError(
+            f"reading a {source_of(model)}",
+            f"loss = {model.loss!r} where _loss is {cls.__module__}.{cls.__qualname__}: it was "
+            "fitted with another loss, or before scikit-learn 1.4",
+            "fit it again with scikit-learn 1.4 or newer",
+        )
+
+
 def _boosting_output(model: Any, base: np.ndarray) -> Output:
+    _check_loss(model)
     if not hasattr(model, "classes_"):
         if model.loss not in REGRESSION_LOSSES:
             raise _unknown_loss(model, REGRESSION_LOSSES)
@@ -79,6 +105,7 @@ def _initial(model: Any, k: int) -> np.ndarray:
     if isinstance(init, str) and init == "zero":
         return np.zeros(k)
     name = type(init).__name__
+    check_attributes(init, f"reading a {source_of(model)}", "init_")
     is_dummy = type(init).__module__ == "sklearn.dummy" and name in CONSTANT
     if not is_dummy or init.strategy not in CONSTANT[name]:
         strategy = f" with strategy = {init.strategy!r}" if is_dummy else ""
@@ -94,7 +121,7 @@ def _initial(model: Any, k: int) -> np.ndarray:
             f"init_ has {init.n_classes_} classes and the model {len(model.classes_)}",
             "check that the model file is whole and unedited",
         )
-    # Two rows, for one row of many classes is laid out (and so may be summed) in another way.
+    # Two rows, because one row of many classes is laid out (and so may be summed) in another way.
     return np.array(model._raw_predict_init(np.zeros((2, model.n_features_in_), np.float32))[0])
 
 
@@ -123,7 +150,8 @@ def read_adaboost_classifier(model: Any) -> DecisionMachine:
         if k == 1:
             return np.zeros((len(nodes), 1))
         given = np.where(label[:, None] == classes, w, -1 / (k - 1) * w)
-        return given[:, 1:] if k == 2 else given
+        found: np.ndarray = given[:, 1:] if k == 2 else given
+        return found
 
     if k == 1:
         output = Output(np.zeros(1), link="softmax", decision="argmax", classes=(classes,))

@@ -8,7 +8,7 @@ has three answers: codes in its set go left, other known codes right, all else w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,11 @@ from ...machine import (
     layout,
     stored_cover,
 )
+from .fields import HIST_NODES, check_attributes
 from .read_trees import n_features_of, require_fitted, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINKS = {
     "squared_error": "identity",
@@ -43,6 +47,11 @@ def read_hist_gradient_boosting(model: Any) -> DecisionMachine:
     if any(len(stage) != len(base) for stage in model._predictors):
         raise _broken(source, f"a stage that does not have {len(base)} trees")
     nodes = [tree.nodes for tree in predictors]
+    for i, predictor in enumerate(predictors):
+        check_attributes(predictor, f"reading a {source}", f"tree {i}")
+        HIST_NODES.check_keys(
+            predictor.nodes.dtype.names, f"reading a {source}", f"tree {i}, nodes"
+        )
     node_start = np.cumsum([0] + [len(n) for n in nodes])
     join = _joiner(nodes)
     is_leaf = join("is_leaf") != 0
@@ -83,7 +92,7 @@ def read_hist_gradient_boosting(model: Any) -> DecisionMachine:
     )
 
 
-def _joiner(nodes: list[np.ndarray]):
+def _joiner(nodes: list[np.ndarray]) -> Callable[[str], np.ndarray]:
     def join(name: str) -> np.ndarray:
         return np.concatenate([n[name] for n in nodes])
 
@@ -126,6 +135,22 @@ def _broken(source: str, found: str) -> ModelFormatError:
     )
 
 
+def _check_encoder(encoder: Any, doing: str) -> None:
+    """An unknown label and a missing one are NaN, and no label shares its code with others."""
+    check_attributes(encoder, doing, "_preprocessor.encoder")
+    codes = (encoder.unknown_value, encoder.encoded_missing_value)
+    is_known = encoder.handle_unknown == "use_encoded_value" and all(
+        isinstance(code, float) and np.isnan(code) for code in codes
+    )
+    if not is_known or getattr(encoder, "_infrequent_enabled", False):
+        raise UnsupportedModelError(
+            doing,
+            f"its encoder has handle_unknown = {encoder.handle_unknown!r} and the codes {codes} "
+            "for unknown and missing labels, or joins rare labels",
+            "encode the labels beforehand, and fit the model on their codes",
+        )
+
+
 class _Features:
     """The model's features as the user passes them, and in the order its trees number them."""
 
@@ -135,7 +160,7 @@ class _Features:
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(names)
         self.order = np.arange(self.n)
-        self.labels: dict[int, tuple] = {}
+        self.labels: dict[int, tuple[Any, ...]] = {}
         self.known: dict[int, np.ndarray] = {}
         if model.is_categorical_ is None:
             return
@@ -151,6 +176,8 @@ class _Features:
             [np.flatnonzero(is_categorical), np.flatnonzero(~is_categorical)]
         )
         encoder = model._preprocessor.named_transformers_["encoder"]
+        _check_encoder(encoder, f"reading a {self.source}")
+        check_attributes(model._bin_mapper, f"reading a {self.source}", "_bin_mapper")
         if len(self.order) != self.n or len(encoder.categories_) != is_categorical.sum():
             raise _broken(self.source, "an encoder that does not fit the categorical features")
         for feature, labels in zip(self.order, encoder.categories_, strict=False):

@@ -14,11 +14,14 @@ import numpy as np
 from ...errors import InputError, ModelFormatError, UnsupportedModelError
 from ...machine import Columns, DecisionMachine, Output, Trees, layout, stored_cover
 from ..thresholds import at_most
+from .fields import NODES, check_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MOST_FEATURES = 2**24
+SHARES_ADD_UP_TO_1 = 1e-6
+"""Within this; rounding is far below it."""
 
 
 def read_tree(model: Any) -> DecisionMachine:
@@ -30,6 +33,8 @@ def read_tree(model: Any) -> DecisionMachine:
 def read_forest(model: Any) -> DecisionMachine:
     """The machine of a RandomForest or ExtraTrees, classifier or regressor."""
     require_fitted(model, "estimators_")
+    for i, estimator in enumerate(model.estimators_):
+        check_attributes(estimator, f"reading a {source_of(model)}", f"estimators_[{i}]")
     trees = [estimator.tree_ for estimator in model.estimators_]
     return _read_trees(model, trees, divisor=float(len(trees)))
 
@@ -110,6 +115,8 @@ def assemble(
     parts: dict[str, list[np.ndarray]] = {name: [] for name in _PARTS}
     n_tests = [0]
     for i, tree in enumerate(trees):
+        nodes = tree.__getstate__()["nodes"]
+        NODES.check_keys(nodes.dtype.names, doing, f"tree {i}, nodes")
         found = layout(
             tree.children_left, tree.children_right, np.array([0, tree.node_count]), doing
         )
@@ -189,7 +196,10 @@ def _widen(
             "check that the model file is whole and unedited",
         )
     start = np.cumsum(sizes) - sizes
-    return np.concatenate([*features, np.empty(0, np.int64)])[selection + np.repeat(start, n_tests)]
+    found: np.ndarray = np.concatenate([*features, np.empty(0, np.int64)])[
+        selection + np.repeat(start, n_tests)
+    ]
+    return found
 
 
 def columns_of(model: Any) -> Columns:
@@ -218,8 +228,28 @@ def values_of(tree: Any, nodes: np.ndarray, n_classes: list[int] | None) -> np.n
     """(leaves, k): the classes of every output side by side, or the outputs' values."""
     value = tree.value[nodes]
     if n_classes is None:
-        return value[:, :, 0]
-    return np.concatenate([value[:, o, :k] for o, k in enumerate(n_classes)], axis=1)
+        found: np.ndarray = value[:, :, 0]
+        return found
+    return np.concatenate([_fractions(value[:, o, :k]) for o, k in enumerate(n_classes)], axis=1)
+
+
+def _fractions(value: np.ndarray) -> np.ndarray:
+    """(leaves, k) shares of the classes; until 1.3 a tree holds the weights of the classes.
+
+    The weights of a node are those of its sides together, so leaves that all hold 1 are shares.
+    """
+    total = value.sum(axis=1)
+    are_weights = np.isfinite(total) & (total != 0) & (np.abs(total - 1) > SHARES_ADD_UP_TO_1)
+    if not np.any(are_weights):
+        return value
+    shares = value / np.where(total == 0, 1.0, total)[:, None]
+    if not np.array_equal(np.argmax(shares, axis=1), np.argmax(value, axis=1)):
+        raise UnsupportedModelError(
+            "reading a scikit-learn tree that was fitted before release 1.4",
+            "a leaf whose two largest classes differ by less than their shares can tell",
+            "fit the model again with scikit-learn 1.4 or newer",
+        )
+    return shares
 
 
 def require_fitted(model: Any, attribute: str) -> None:
@@ -250,6 +280,7 @@ def member_trees(model: Any, estimators: Sequence[Any], kind: str) -> list[Any]:
                 f"ensemble with a DecisionTree{kind.capitalize()}",
             )
         require_fitted(estimator, "tree_")
+        check_attributes(estimator, f"reading a {source_of(model)}", f"estimators_[{i}]")
         trees.append(estimator.tree_)
     return trees
 

@@ -1,8 +1,12 @@
 """skops files: scikit-learn models as a zip of arrays and a schema, read without running code.
 
-skops itself builds no type that is not trusted. We trust four beyond its own list, for we only look
-at the arrays that they hold, and check every index: `Tree` and `TreePredictor`, which scikit-learn
-would walk unchecked, and the function that HistGradientBoosting keeps beside its encoder.
+skops itself builds no type that is not trusted. We trust some beyond its own list. `Tree` and
+`TreePredictor`, which scikit-learn would walk unchecked, and the function that HistGradientBoosting
+keeps beside its encoder: we only look at the arrays that they hold, and check every index. What
+pipelines and models made of models keep beside their arrays, plain holders of values: none of them
+does anything when it is built. Folding a pipeline calls the `transform` of scikit-learn's own
+steps; a function inside a step is called only where it is one of NumPy's that we know.
+Older releases of skops also ask about the losses and links of boosting, which hold a few numbers.
 """
 
 from __future__ import annotations
@@ -15,12 +19,35 @@ import numpy as np
 
 from ...errors import MissingLibraryError, UnsupportedModelError
 from ..formats import broken
+from .releases import noting_releases
 
+LOSSES = (
+    *("HalfSquaredError", "AbsoluteError", "PinballLoss", "HuberLoss", "HalfPoissonLoss"),
+    *("HalfGammaLoss", "HalfBinomialLoss", "HalfMultinomialLoss", "ExponentialLoss"),
+)
+LINKS = ("Interval", "IdentityLink", "LogLink", "LogitLink", "HalfLogitLink", "MultinomialLogit")
 TRUSTED = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+    "sklearn.compose._column_transformer._RemainderColsList",
     "functools.partial",
     "sklearn.utils.validation.check_array",
+    "numpy.dtype",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.feature_selection._univariate_selection.f_regression",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.utils._bunch.Bunch",
+    *(f"sklearn._loss.loss.{name}" for name in LOSSES),
+    # scikit-learn 1.6 and newer name the module of their compiled losses differently.
+    *(f"{module}.Cy{name}" for module in ("_loss", "sklearn._loss._loss") for name in LOSSES),
+    *(f"sklearn._loss.link.{name}" for name in LINKS),
 )
 UNPACKED_AT_MOST = 200
 """How many times its size a file may unpack to; arrays of trees reach a tenth of it."""
@@ -44,6 +71,8 @@ def read_skops_bytes(data: bytes, source: str) -> Any:
         ) from None
     try:
         unknown = sorted(set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED))
+    except MemoryError:
+        raise
     except Exception as error:
         raise broken(source, f"its schema cannot be read ({error})") from error
     if unknown:
@@ -54,7 +83,10 @@ def read_skops_bytes(data: bytes, source: str) -> Any:
             "model to dm.convert",
         )
     try:
-        return skops.io.loads(data, trusted=list(TRUSTED))
+        with noting_releases(f"reading {source}"):
+            return skops.io.loads(data, trusted=list(TRUSTED))
+    except MemoryError:
+        raise
     except Exception as error:
         raise broken(source, f"its content does not fit its schema ({error})") from error
 
@@ -63,6 +95,8 @@ def _check_archive(data: bytes, source: str) -> None:
     """Refuse what skops would unpack or allocate without asking."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
+    except MemoryError:
+        raise
     except Exception as error:
         raise broken(source, f"the zip archive cannot be opened ({error})") from error
     with archive:
@@ -75,6 +109,8 @@ def _check_archive(data: bytes, source: str) -> None:
             if name.endswith(".npy"):
                 try:
                     _check_array(archive, name)
+                except MemoryError:
+                    raise
                 except Exception as error:
                     raise broken(source, f"the array {name} cannot be read ({error})") from error
             elif name != "schema.json":

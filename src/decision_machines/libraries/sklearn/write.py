@@ -88,7 +88,7 @@ def _averaged(machine: DecisionMachine, limits: Limits) -> Any:
     return model
 
 
-def _fit_on(machine: DecisionMachine, groups: tuple[int, ...], classes: Any) -> tuple:
+def _fit_on(machine: DecisionMachine, groups: tuple[int, ...], classes: Any) -> tuple[Any, ...]:
     """Rows of zeros with every class of every group, or with zeros for every output."""
     sizes = np.diff(groups).tolist()
     n = max(max(sizes), 1) if classes is not None else 1
@@ -144,7 +144,9 @@ def _by_group(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return found
 
 
-def _tree(n_features: int, sizes: np.ndarray, nodes: np.ndarray, values: np.ndarray, depth: int):
+def _tree(
+    n_features: int, sizes: np.ndarray, nodes: np.ndarray, values: np.ndarray, depth: int
+) -> Any:
     from sklearn.tree._tree import Tree
 
     tree = Tree(n_features, np.asarray(sizes, np.intp), len(sizes))

@@ -100,7 +100,7 @@ class _HistTrees:
 
     def nodes_of(self, slot: Slot) -> np.ndarray:
         if not isinstance(slot, tuple):
-            node: Any = np.zeros(1, self.array.dtype)
+            node: np.ndarray = np.zeros(1, self.array.dtype)
             node["value"], node["is_leaf"], node["count"], node["gain"] = slot, 1, 1, -1.0
             return node
         tree, column = slot

@@ -140,7 +140,8 @@ def _check(machine: DecisionMachine, limits: Limits) -> None:
         )
     limits.where(
         flags(machine, sets) & columns.sets.whole,
-        "reads a set in which a fraction is no category (columns.sets.whole); Treelite cuts it off",
+        "reads a set in which a fraction is not a category (columns.sets.whole); Treelite cuts it "
+        "off",
         remedy,
     )
     if columns.sets.negative_fractions:
@@ -188,7 +189,7 @@ def _averages(output: Output, n_trees: int, limits: Limits) -> bool:
     return True
 
 
-def _build_leaves(values: list, builder: Any) -> None:
+def _build_leaves(values: list[Any], builder: Any) -> None:
     """A tree of one leaf for each value."""
     for value in values:
         builder.start_tree()

@@ -12,6 +12,10 @@ from ..oracles import Oracle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jaxtyping import Float, Int
+
+    from ...machine import Output
+
 
 class XGBoostOracle(Oracle):
     """One boosting round at a time; DMatrix refuses infinity."""
@@ -19,7 +23,7 @@ class XGBoostOracle(Oracle):
     takes_infinity = False
 
     @cached_property
-    def booster(self):
+    def booster(self) -> Any:
         return self.model.get_booster() if hasattr(self.model, "get_booster") else self.model
 
     @cached_property
@@ -31,13 +35,14 @@ class XGBoostOracle(Oracle):
         best = (
             getattr(self.model, "best_iteration", None) if self.booster is not self.model else None
         )
-        return self.booster.num_boosted_rounds() if best is None else best + 1
+        found: int = self.booster.num_boosted_rounds() if best is None else best + 1
+        return found
 
     @property
     def n_trees(self) -> int:
         return self.n_rounds * self.trees_per_round
 
-    def _matrix(self, X):
+    def _matrix(self, X: Float[np.ndarray, "m n"]) -> Any:
         import xgboost
 
         missing = getattr(self.model, "missing", None)
@@ -48,18 +53,21 @@ class XGBoostOracle(Oracle):
             missing=np.nan if missing is None else missing,
         )
 
-    def leaves(self, X, tree):
+    def leaves(self, X: Float[np.ndarray, "m n"], tree: int) -> Int[np.ndarray, "m"]:
         round_, within = divmod(tree, self.trees_per_round)
         found = self.booster[round_ : round_ + 1].predict(self._matrix(X), pred_leaf=True)
-        return found.reshape(len(X), -1)[:, within].astype(np.int64)
+        exits: np.ndarray = found.reshape(len(X), -1)[:, within].astype(np.int64)
+        return exits
 
-    def tree_margin(self, X, tree):
+    def tree_margin(
+        self, X: Float[np.ndarray, "m n"], tree: int
+    ) -> Float[np.ndarray, "m k"] | None:
         """One round's margin; None where a round holds several trees for the same output."""
         round_, within = divmod(tree, self.trees_per_round)
         n_outputs = self.machine.n_outputs
         if self.trees_per_round not in (1, n_outputs):
             return None
-        found = self.booster.predict(
+        found: np.ndarray = self.booster.predict(
             self._matrix(X), output_margin=True, iteration_range=(round_, round_ + 1)
         ).reshape(len(X), n_outputs)
         if self.trees_per_round == 1:
@@ -68,14 +76,15 @@ class XGBoostOracle(Oracle):
         alone[:, within] = found[:, within]
         return alone
 
-    def output_of_tree(self, output):
+    def output_of_tree(self, output: Output) -> Output:
         """A round of XGBoost starts at the base score too."""
         return output
 
-    def margin(self, X):
-        return self.booster.predict(
+    def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
+        found: np.ndarray = self.booster.predict(
             self._matrix(X), output_margin=True, iteration_range=(0, self.n_rounds)
         )
+        return found
 
 
 def predictor(model: Any) -> Callable[[Any, int], Any]:

@@ -34,6 +34,15 @@ def _logit(score: np.float32) -> float:
     return -_log(one / score - one) if 0 < score < 1 else math.nan
 
 
+CLAMPS_SCORES = (3, 2)
+"""The first release that moves base scores of logistic objectives away from 0 and 1, which it
+finds where all labels are alike; releases before refuse to train or to load such a model."""
+LEAST_SCORE = np.float32(1e-6)
+MOST_SCORE = np.float32(1) - LEAST_SCORE
+LINKS_FIRST_GUESSES = (3, 1)
+"""Until this release the base score of a model without trees is linked like any other."""
+
+
 def _increments(scores: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k"]:
     """The margins whose increments (see `run.links.xgboost`) are between these scores."""
     least = np.float32(LEAST_INCREMENT)
@@ -80,12 +89,20 @@ OBJECTIVES: dict[str, Objective] = {
 
 
 def base_margins(
-    name: str, param: Document, n_outputs: int, has_trees: bool, *, is_margin: bool = False
+    name: str,
+    param: Document,
+    n_outputs: int,
+    has_trees: bool,
+    release: tuple[int, ...],
+    *,
+    is_margin: bool = False,
 ) -> Float[np.ndarray, "k"]:
     """Margins of base_score, which is text: a number, or since 3.1 a list.
 
     Parameters
     ----------
+    release
+        Of XGBoost, which saved the model.
     is_margin
         Whether it is a margin already, as in files from before release 1.0.
     """
@@ -102,8 +119,13 @@ def base_margins(
         base = found.astype(np.float32)
         # An estimated base score of a model without trees is used as it is: XGBoost links it when
         # the first tree is grown.
-        is_guess = "boost_from_average" not in param or param.integer("boost_from_average") != 0
+        is_guess = release >= LINKS_FIRST_GUESSES and (
+            "boost_from_average" not in param or param.integer("boost_from_average") != 0
+        )
         if not is_margin and (has_trees or not is_guess):
+            if OBJECTIVES[name].to_margin is _logit and release >= CLAMPS_SCORES:
+                is_score = (base >= 0) & (base <= 1)
+                base = np.where(is_score, np.clip(base, LEAST_SCORE, MOST_SCORE), base)
             if OBJECTIVES[name].link == "xgboost_increments":
                 base = _increments(np.broadcast_to(base, n_outputs))
             base = np.array([OBJECTIVES[name].to_margin(score) for score in base], np.float32)

@@ -31,6 +31,7 @@ from .fields import DOCUMENT
 from .objectives import OBJECTIVES, base_margins, output_of
 from .read_binary import read_binary
 from .read_trees import leaf_width, read_forest, stored_trees
+from .releases import RELEASES
 from .ubjson import read_ubjson
 
 CUTS_LABELS_BY_BYTES = (3, 4)
@@ -57,9 +58,11 @@ def read_xgboost(model: Any) -> DecisionMachine:
     if hasattr(model, "get_booster"):
         booster = _booster_of(model, doing)
         best = booster.attr("best_iteration")
+        n_classes = getattr(model, "n_classes_", None)
         asker = Asker(
             is_wrapper=True,
-            n_classes=getattr(model, "n_classes_", None),
+            # Trained on one class, XGBoost still decides between 0 and 1.
+            n_classes=None if n_classes is None else max(n_classes, 2),
             n_rounds=None if best is None else int(best) + 1,
             missing=math.nan if model.missing is None else float(model.missing),
         )
@@ -69,6 +72,8 @@ def read_xgboost(model: Any) -> DecisionMachine:
         )
     try:
         raw = booster.save_raw(raw_format="ubj")
+    except MemoryError:
+        raise
     except Exception as error:  # XGBoostError: it has no class of its own for "no model yet"
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(doing, f"XGBoost cannot save it ({reason})", "train it first") from None
@@ -112,6 +117,8 @@ def _is_ubjson(data: bytes) -> bool:
 def _booster_of(model: Any, doing: str) -> Any:
     try:
         return model.get_booster()
+    except MemoryError:
+        raise
     except Exception as error:  # sklearn's NotFittedError, or AttributeError in old versions
         raise InputError(doing, f"it is not fitted ({error})", "call fit first") from None
 
@@ -125,7 +132,7 @@ def _saved_by(document: Document) -> Asker:
     try:
         kind = json.loads(attributes.text("scikit_learn")).get("_estimator_type")
     except (ValueError, AttributeError, RecursionError):
-        raise document.fault("learner.attributes.scikit_learn is no JSON object") from None
+        raise document.fault("learner.attributes.scikit_learn is not a JSON object") from None
     n_classes = None
     if kind == "classifier":
         n_classes = max(learner.child("learner_model_param").integer("num_class"), 2)
@@ -159,6 +166,7 @@ def _read(
             f"train with one of {', '.join(sorted(OBJECTIVES))}",
         )
     release = tuple(document.array("version", np.int64).tolist())
+    RELEASES.note(".".join(map(str, release)), document.doing)
     try:
         return _assemble(learner, booster, kind, name, asker, source, release, base_is_margin)
     except InvariantError as error:
@@ -191,14 +199,15 @@ def _assemble(
     if not 0 <= n_features < 2**31:
         raise learner.fault(f"{param.name('num_feature')} is {n_features}")
     n_used = _n_used(model, trees, n_outputs, asker, doing)
-    base = base_margins(name, param, n_outputs, bool(len(trees)), is_margin=base_is_margin)
+    base = base_margins(name, param, n_outputs, bool(len(trees)), release, is_margin=base_is_margin)
 
     def value(leaf: np.ndarray, tree: np.ndarray) -> np.ndarray:
         if weights is None:
             return leaf
         if asker.is_wrapper and kind == "dart":
             leaf = (leaf + base[feeds[tree]]) - base[feeds[tree]]
-        return leaf * (weights[tree] if leaf.ndim == 1 else weights[tree, None])
+        found: np.ndarray = leaf * (weights[tree] if leaf.ndim == 1 else weights[tree, None])
+        return found
 
     with np.errstate(over="ignore", invalid="ignore"):
         forest = read_forest(
@@ -235,7 +244,7 @@ def _dart_weights(booster: Document, model: Document) -> np.ndarray | None:
     return holders[0].array("weight_drop", np.float32)
 
 
-def _n_outputs(param: Document, trees: list[dict], doing: str) -> int:
+def _n_outputs(param: Document, trees: list[dict[str, Any]], doing: str) -> int:
     n_class = param.integer("num_class") if "num_class" in param else 0
     n_target = param.integer("num_target") if "num_target" in param else 1
     if min(n_class, n_target) > 1:
@@ -249,7 +258,9 @@ def _n_outputs(param: Document, trees: list[dict], doing: str) -> int:
     return n_outputs
 
 
-def _n_used(model: Document, trees: list[dict], n_outputs: int, asker: Asker, doing: str) -> int:
+def _n_used(
+    model: Document, trees: list[dict[str, Any]], n_outputs: int, asker: Asker, doing: str
+) -> int:
     """How many trees predict: all, or those up to the best round."""
     if "iteration_indptr" in model:
         ends = model.array("iteration_indptr", np.int64)
@@ -278,7 +289,9 @@ def _names(learner: Document, n_features: int) -> tuple[str, ...] | None:
     return tuple(names) or None
 
 
-def _labels(model: Document, n_features: int, release: tuple[int, ...]) -> dict[int, tuple]:
+def _labels(
+    model: Document, n_features: int, release: tuple[int, ...]
+) -> dict[int, tuple[Any, ...]]:
     """Labels of the features that were trained as categories of a table.
 
     Before 3.4 XGBoost cuts its store of labels by characters where it counts bytes, so labels
@@ -296,7 +309,7 @@ def _labels(model: Document, n_features: int, release: tuple[int, ...]) -> dict[
         part = Document(item, model.doing, f"{cats.name('enc')}[{feature}]")
         values = part.array("values", np.int64)
         if "offsets" not in part:
-            labels: tuple = tuple(values.tolist())
+            labels: tuple[Any, ...] = tuple(values.tolist())
         else:
             ends = part.array("offsets", np.int64)
             if np.any(np.diff(ends) < 0) or (

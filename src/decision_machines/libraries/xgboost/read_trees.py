@@ -1,7 +1,7 @@
 """XGBoost's trees: from the arrays that a model stores for each tree to a machine's parts.
 
 x < t goes left, in float32; NaN goes to the default child. A categorical node holds a set: a
-category in it goes right; any other, and what is no category at all (negative, or 2**24 and
+category in it goes right; any other, and what is not a category at all (negative, or 2**24 and
 more), goes left. A fraction is cut off, so 1.7 is category 1.
 """
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ...machine import Cover, Layout
     from ..document import Document
 
+    Get = Callable[[str, Any, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
+    """The entries under a key of all trees, one after the other, and how many each tree has."""
+
 NOT_A_CATEGORY = 2**24
 """From here on XGBoost takes no value for a category: float32 would skip integers."""
 MANY_FEATURES = 1_000_000
@@ -46,7 +49,7 @@ class Forest:
     cover: Cover | None
 
 
-def stored_trees(model: Document) -> list[dict]:
+def stored_trees(model: Document) -> list[dict[str, Any]]:
     """The trees in the order in which they are summed: that of their ids, whatever the file's."""
     trees = model.objects("trees")
     ids = [tree.get("id", i) for i, tree in enumerate(trees)]
@@ -61,7 +64,7 @@ def stored_trees(model: Document) -> list[dict]:
     return [tree for _, tree in sorted(zip(ids, trees, strict=True), key=lambda pair: pair[0])]
 
 
-def leaf_width(trees: list[dict], doing: str) -> int:
+def leaf_width(trees: list[dict[str, Any]], doing: str) -> int:
     """How many values a leaf holds: 1, or more where trees answer for all outputs at once."""
     widths = set()
     for i, tree in enumerate(trees):
@@ -69,7 +72,7 @@ def leaf_width(trees: list[dict], doing: str) -> int:
         width = param.get("size_leaf_vector", "1") if isinstance(param, dict) else "1"
         if not isinstance(width, (str, int)) or not str(width).isdecimal() or len(str(width)) > 9:
             raise ModelFormatError(
-                doing, f"trees[{i}].tree_param.size_leaf_vector is no size", WHOLE
+                doing, f"trees[{i}].tree_param.size_leaf_vector is not a size", WHOLE
             )
         # Old files say 0 for a leaf of one value.
         widths.add(max(int(width), 1))
@@ -89,7 +92,7 @@ def leaf_width(trees: list[dict], doing: str) -> int:
 
 
 def read_forest(
-    trees: list[dict],
+    trees: list[dict[str, Any]],
     feeds: Int[np.ndarray, "T"],
     n_outputs: int,
     n_features: int,
@@ -210,7 +213,15 @@ class _Places:
             raise ModelFormatError(self.doing, f"{self.name(int(nodes[0]))} has {why}", WHOLE)
 
 
-def _vectors(trees, found: Layout, tree_of_leaf, right, width: int, get, at: _Places) -> np.ndarray:
+def _vectors(
+    trees: list[dict[str, Any]],
+    found: Layout,
+    tree_of_leaf: Int[np.ndarray, "L"],
+    right: Int[np.ndarray, "N"],
+    width: int,
+    get: Get,
+    at: _Places,
+) -> Float[np.ndarray, "L k"]:
     """(L, k) values of vector leaves.
 
     Since 3.2 a leaf's right child is its row in `leaf_weights`; before, its row in `base_weights`
@@ -228,7 +239,8 @@ def _vectors(trees, found: Layout, tree_of_leaf, right, width: int, get, at: _Pl
     n_rows = lengths // width
     at.refuse(found.leaves[(row < 0) | (row >= n_rows[tree_of_leaf])], f"no row in {key}")
     first = np.concatenate([[0], np.cumsum(n_rows)])[:-1]
-    return weights.reshape(-1, width)[first[tree_of_leaf] + row]
+    values: np.ndarray = weights.reshape(-1, width)[first[tree_of_leaf] + row]
+    return values
 
 
 @dataclass(frozen=True)
@@ -241,7 +253,14 @@ class _Membership:
     sets: CategorySets | None
 
 
-def _category_sets(trees, found: Layout, feature, start, at: _Places, get) -> _Membership:
+def _category_sets(
+    trees: list[dict[str, Any]],
+    found: Layout,
+    feature: Int[np.ndarray, "J"],
+    start: Int[np.ndarray, "T+1"],
+    at: _Places,
+    get: Get,
+) -> _Membership:
     column = np.full(len(found.tests), -1, np.int64)
     none = _Membership(column, np.empty(0, np.int64), None)
     if not any("split_type" in tree for tree in trees):

@@ -33,7 +33,7 @@ def read_ubjson(data: bytes, doing: str = DOING) -> Any:
     Raises
     ------
     ModelFormatError
-        Where the bytes are no UBJSON, with the place.
+        Where the bytes are not UBJSON, with the place.
 
     Examples
     --------
@@ -83,7 +83,8 @@ class _Parser:
 
     def number(self, marker: bytes) -> int | float:
         dtype = np.dtype(NUMBERS[marker])
-        return np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
+        found: int | float = np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
+        return found
 
     def length(self) -> int:
         marker = self.take(1)
@@ -112,7 +113,7 @@ class _Parser:
         if self.peek(b"$"):
             marker = self.take(1)
             if marker not in NUMBERS:
-                raise self.fault(f"a typed array of {marker!r}, which are no numbers")
+                raise self.fault(f"a typed array of {marker!r}, which are not numbers")
             if not self.peek(b"#"):
                 raise self.fault("a typed array without its length")
             dtype = np.dtype(NUMBERS[marker])

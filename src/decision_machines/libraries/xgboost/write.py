@@ -134,7 +134,9 @@ def _attributes(output: Output) -> dict[str, str]:
     return {"scikit_learn": json.dumps({"_estimator_type": "classifier"})}
 
 
-def _labels(machine: DecisionMachine, limits: Limits, version: tuple[int, int]) -> dict[str, list]:
+def _labels(
+    machine: DecisionMachine, limits: Limits, version: tuple[int, int]
+) -> dict[str, list[Any]]:
     """The labels of categorical features, as XGBoost 3.1 and newer keep them."""
     columns = machine.columns
     if columns.encodes_arrays or columns.label_hash or columns.table_categories:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...run.links import libm
+from .objectives import LEAST_SCORE, MOST_SCORE
 
 if TYPE_CHECKING:
     from ...machine import Output
@@ -68,9 +69,11 @@ def _log(score: np.ndarray) -> np.ndarray:
 
 
 def _logit(score: np.ndarray) -> np.ndarray:
+    """The margin of scores that every release takes as they are; NaN for others."""
     one = np.float32(1)
     with np.errstate(all="ignore"):
-        return -_log(one / score - one)
+        is_kept = (score >= LEAST_SCORE) & (score <= MOST_SCORE)
+        return np.where(is_kept, -_log(one / score - one), np.float32(np.nan))
 
 
 def base_scores(objective: Objective, base: np.ndarray) -> np.ndarray | None:

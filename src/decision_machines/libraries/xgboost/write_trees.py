@@ -29,12 +29,14 @@ def right_set(m: Membership) -> np.ndarray:
 
 @dataclass
 class Written:
-    written: list[dict]
+    written: list[dict[str, Any]]
     feeds: list[int]
     rounds: list[int]
 
 
-def forest_of(machine: DecisionMachine, objective: Objective, version: tuple[int, int]):
+def forest_of(
+    machine: DecisionMachine, objective: Objective, version: tuple[int, int]
+) -> tuple[Written, np.ndarray]:
     """The trees, and the base score of each output.
 
     Vector leaves are written as XGBoost 3.2 reads them; for others, a tree becomes one for each
@@ -71,7 +73,7 @@ def forest_of(machine: DecisionMachine, objective: Objective, version: tuple[int
         ]
         feeds = list(range(k)) * machine.n_trees
 
-    def constants(bases: list[np.ndarray]) -> list[tuple[dict, int]]:
+    def constants(bases: list[np.ndarray]) -> list[tuple[dict[str, Any], int]]:
         if not np.any(bases[0]):
             return []
         rows = [bases[0]] if is_vector else [bases[0][[o]] for o in range(k)]
@@ -88,7 +90,9 @@ def forest_of(machine: DecisionMachine, objective: Objective, version: tuple[int
     return Written([tree for tree, _ in every], fed, rounds), zero if score is None else score
 
 
-def _parts(machine: DecisionMachine, nodes: Nodes, sets: dict, swap: np.ndarray) -> dict[str, Any]:
+def _parts(
+    machine: DecisionMachine, nodes: Nodes, sets: dict[int, Membership], swap: np.ndarray
+) -> dict[str, Any]:
     """The arrays of all nodes, side by side."""
     t = np.nextafter(machine.t, np.float32(np.inf))
     is_member = machine.columns.rule[machine.selection] == Rule.MEMBER
@@ -102,7 +106,9 @@ def _parts(machine: DecisionMachine, nodes: Nodes, sets: dict, swap: np.ndarray)
     }
 
 
-def _tree(machine: DecisionMachine, parts: dict, nodes: Nodes, i: int, values: np.ndarray) -> dict:
+def _tree(
+    machine: DecisionMachine, parts: dict[str, Any], nodes: Nodes, i: int, values: np.ndarray
+) -> dict[str, Any]:
     at = nodes.tree(i)
     left, right = nodes.left[at], nodes.right[at]
     n, k = len(left), values.shape[1]
@@ -152,10 +158,10 @@ def _tree(machine: DecisionMachine, parts: dict, nodes: Nodes, i: int, values: n
     }
 
 
-def _constant(values: np.ndarray, n_features: int) -> dict:
+def _constant(values: np.ndarray, n_features: int) -> dict[str, Any]:
     """A tree of one leaf."""
     k = len(values)
-    none: list = []
+    none: list[Any] = []
     return ({"leaf_weights": _floats(values)} if k > 1 else {}) | {
         "base_weights": _floats(values),
         **dict.fromkeys(

@@ -56,7 +56,7 @@ class RelaxVerbs:
             "argmax", "delta", "softmax", "sparsemax", "entmax15", "entmax", "positive_part",
             "exp", "kernel", "straight_through".
         tau
-            Temperature above 0: the smaller, the sharper. `net.tau` sets it anew.
+            Temperature above 0: the smaller, the sharper. `net.tau` sets it again.
         alpha
             Of "entmax" (1 < α ≤ 2) and "positive_part" (0 < α ≤ 1).
         slope
@@ -72,7 +72,12 @@ class RelaxVerbs:
         output
             "response", through the machine's own link, or "margin".
         dtype
-            Of the parameters. By default the one in which the machine is reproduced exactly.
+            Of the parameters, and so of the answers. By default the one in which the machine is
+            reproduced exactly: float64 where it sums in float64. The dtype of what is passed in
+            does not change it, because the features of such a machine may well be float32 (those
+            of scikit-learn's forests are) while its answers are not. In a float32 network give
+            ``dtype=torch.float32``, or cast the network as a whole: ``.float()``, ``.to(...)``
+            cast the module with it, thresholds between their values as before.
         mask
             Trees (heads) to leave out.
         feature_map, n_random, seed

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int, Num
 
     from ...run.prepared import Prepared
+    from ...run.row_function import RowFunction
     from ..machine import DecisionMachine
 
 
@@ -85,6 +86,33 @@ class RunVerbs:
         Parameters are those of `predict`.
         """
         return self._prepared.apply(self, X, n_threads=n_threads, engine=engine)
+
+    def row_function(self: DecisionMachine, outputs: str = "predict") -> RowFunction:
+        """A function of one row, for services: it answers in microseconds, labels included.
+
+        Parameters
+        ----------
+        outputs
+            "predict", "predict_proba", "response", "margin" or "apply": what the function gives is
+            what that method gives for one row, without the axis of rows.
+
+        Returns
+        -------
+        RowFunction
+            Takes a mapping from the features' names to values, or a list, tuple or array of values
+            in the order of the features. Labels are given as they are; None and NaN are missing
+            values. All features must be there, and no others.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> answer = dm.figure_one().row_function()
+        >>> float(answer([2, 1, 2, 2]))
+        5.0
+        """
+        from ...run.row_function import RowFunction
+
+        return RowFunction(self, outputs)
 
     def source_leaves(
         self: DecisionMachine, X: Any, *, n_threads: int | None = None, engine: str = "auto"

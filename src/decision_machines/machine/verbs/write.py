@@ -35,9 +35,16 @@ class WriteVerbs:
         save(self, path)
 
     def to_onnx(
-        self: DecisionMachine, *, operator: str = "v3", margins: bool = False
+        self: DecisionMachine,
+        *,
+        operator: str = "v3",
+        margins: bool = False,
+        labels: str = "text",
     ) -> onnx.ModelProto:
-        """The machine as an `onnx.ModelProto` (extra `onnx`), with one input X.
+        """The machine as an `onnx.ModelProto` (extra `onnx`).
+
+        It has one input X of rows × features; where features are given as labels, an input of
+        rows × 1 for each feature, named like it, which the graph itself turns into codes.
 
         Labels and probabilities come out where the machine decides on labels, else its response.
         With one thread ONNX Runtime gives what the machine gives, to the bit, where no link is
@@ -52,6 +59,12 @@ class WriteVerbs:
             which gives float64 where the machine does.
         margins
             Whether to leave link and labels out and give `margin`.
+        labels
+            Of features: "text" takes labels as they are, texts as strings and numbers as floats;
+            no label at all is the empty text (or NaN). A label that the model does not know is
+            read as the machine reads it; where the machine refuses it (XGBoost), as no label.
+            "codes" takes X of numbers, as ``machine.features(table)`` gives them, and needs no
+            labels: the way for CatBoost, whose labels are matched by a hash.
 
         Raises
         ------
@@ -60,7 +73,7 @@ class WriteVerbs:
         """
         from ...libraries.onnx.write import to_onnx
 
-        model: onnx.ModelProto = to_onnx(self, operator=operator, margins=margins)
+        model: onnx.ModelProto = to_onnx(self, operator=operator, margins=margins, labels=labels)
         return model
 
     def to_xgboost(

@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..inputs.accepted import is_guarded
 from ..inputs.features import is_table, read_features
 from ..inputs.sparse_matrices import sparse_rows
-from ..inputs.tables import table_columns
+from ..inputs.table_reader import GivenColumn, TableReader
+from ..inputs.tables import TableColumns, table_columns
+from .look_ups import StatisticsReader, with_statistics_as_features
 from .native import compile_plan
 from .processor import cpu_count, target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ...machine import DecisionMachine
 
 ROWS_FOR_THREADS = 2048
 """Fewer rows than this are done before a second thread has started."""
 ROWS_AT_ONCE = 65536
+ROWS_WITH_STATISTICS = 8192
+"""Rows whose statistics stay in a cache until they are tested."""
 
 
 class Compiled:
@@ -30,13 +35,28 @@ class Compiled:
     as soon as nothing else holds the machine.
     """
 
-    __slots__ = ("columns", "dtype", "n_outputs", "n_trees", "plan", "width")
+    __slots__ = (
+        "columns",
+        "dtype",
+        "is_plain",
+        "n_outputs",
+        "n_trees",
+        "plan",
+        "statistics",
+        "tables",
+        "width",
+    )
 
     def __init__(self, machine: DecisionMachine) -> None:
         columns = machine.columns
-        self.plan = compile_plan(machine, target=target())
+        self.plan = compile_plan(with_statistics_as_features(machine), target=target())
         self.columns = columns
-        self.width = -1 if columns.encodes_arrays else columns.n_features
+        self.tables = TableReader(columns)
+        self.statistics = None if columns.look_ups is None else StatisticsReader(columns)
+        self.is_plain = not (columns.encodes_arrays or is_guarded(columns))
+        """Whether numbers can be handed over as they are given."""
+        needs_reading = not self.is_plain or columns.look_ups is not None
+        self.width = -1 if needs_reading else columns.n_features
         """Columns of an array that can be handed over as it is; -1 where none can."""
         self.n_outputs = machine.n_outputs
         self.n_trees = machine.n_trees
@@ -53,17 +73,19 @@ class Compiled:
         X is read where it lies if the engine can, else turned into floats a block at a time.
         """
         plan, columns = self.plan, self.columns
-        if sp.issparse(X) and not columns.encodes_arrays:
+        if self.statistics is not None:
+            return self._with_statistics(self.statistics, X, n_threads, leaves)
+        if sp.issparse(X) and self.is_plain:
             rows = sparse_rows(X, columns)
             out = self._empty(rows.shape[0], leaves)
             threads = _threads(len(out), n_threads)
             if plan.sparse(rows.data, rows.indices, rows.indptr, out, leaves, threads):
                 return out
         elif is_table(X):
-            table = table_columns(X, columns)
-            out = self._empty(table.n_rows, leaves)
+            n_rows, values = self._table(X)
+            out = self._empty(n_rows, leaves)
             threads = _threads(len(out), n_threads)
-            if plan.features(table.values, table.n_rows, out, leaves, threads):
+            if plan.features(values, n_rows, out, leaves, threads):
                 return out
         elif type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self.width:
             out = self._empty(len(X), leaves)
@@ -71,6 +93,52 @@ class Compiled:
             if plan.array(X, out, leaves, threads):
                 return out
         return self._in_blocks(X, n_threads, leaves)
+
+    def _table(self, X: Any) -> TableColumns:
+        """The features of a table, each an array."""
+        read = self.tables.read(X)
+        return table_columns(X, self.columns) if read is None else TableColumns(*read)
+
+    def _with_statistics(
+        self, statistics: StatisticsReader, X: Any, n_threads: int | None, leaves: bool
+    ) -> np.ndarray:
+        """The same where columns are looked up: a block's statistics are found, then its leaves."""
+        if is_table(X):
+            n_rows, values = self._table(X)
+        else:
+            rows = read_features(X, self.columns)
+            n_rows, values = rows.n_rows, list(np.asarray(rows.block(0, rows.n_rows)).T)
+        return self._features(statistics, values, n_rows, n_threads, leaves)
+
+    def coded(self, x: np.ndarray, leaves: bool) -> np.ndarray:
+        """Exit leaves or margins of rows of features, labels as codes, in the columns' dtype."""
+        if self.statistics is not None:
+            return self._features(self.statistics, list(x.T), len(x), 1, leaves)
+        out = self._empty(len(x), leaves)
+        is_read = self.plan.array(x, out, leaves, 1)
+        assert is_read, "the engine reads every contiguous array of floats"
+        return out
+
+    def _features(
+        self,
+        statistics: StatisticsReader,
+        values: Sequence[np.ndarray | GivenColumn],
+        n_rows: int,
+        n_threads: int | None,
+        leaves: bool,
+    ) -> np.ndarray:
+        out = self._empty(n_rows, leaves)
+        for start in range(0, n_rows, ROWS_WITH_STATISTICS):
+            stop = min(start + ROWS_WITH_STATISTICS, n_rows)
+            threads = _threads(stop - start, n_threads)
+            block = [
+                column.part(start, stop) if isinstance(column, GivenColumn) else column[start:stop]
+                for column in values
+            ]
+            block += list(statistics.read(block, stop - start, threads))
+            is_read = self.plan.features(block, stop - start, out[start:stop], leaves, threads)
+            assert is_read, "the engine reads every array of numbers"
+        return out
 
     def _in_blocks(self, X: Any, n_threads: int | None, leaves: bool) -> np.ndarray:
         rows = read_features(X, self.columns)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...machine.arrays import namespace
+from ...machine.arrays import device_of, namespace
 from .combine import combine
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def test_results(machine: DecisionMachine, z: Num[Any, "m n"], tree: int) -> Int
     xp = namespace(z)
     tests = machine.trees.tests(tree)
     q = selected(machine, z, tests)
-    t = xp.asarray(machine.t[tests].copy(), device=z.device)
-    missing = xp.asarray(machine.missing[tests].astype(machine.columns.dtype), device=z.device)
+    t = xp.asarray(machine.t[tests].copy(), device=device_of(z))
+    missing = xp.asarray(machine.missing[tests].astype(machine.columns.dtype), device=device_of(z))
     gap = xp.where(q <= t, xp.asarray(0.0, dtype=q.dtype), xp.asarray(1.0, dtype=q.dtype))
     return xp.where(xp.isnan(q), missing, signum(gap))
 
@@ -56,7 +56,7 @@ def selected(machine: DecisionMachine, z: Num[Any, "m n"], tests: slice) -> Num[
     xp = namespace(z)
     if not machine.is_oblique:
         columns = machine.selection[tests].astype(np.int64)
-        return xp.take(z, xp.asarray(columns, device=z.device), axis=1)
+        return xp.take(z, xp.asarray(columns, device=device_of(z)), axis=1)
     S = machine.S
     q = []
     for j in range(tests.start, tests.stop):
@@ -80,8 +80,8 @@ def similarities(machine: DecisionMachine, h: Int[Any, "m J"], tree: int) -> Flo
     B = machine.templates(tree).toarray().astype(np.float64)
     depth = machine.structure.leaf_depth[machine.trees.leaves(tree)].astype(np.float64)
     if B.shape[1] == 0:
-        return xp.ones((h.shape[0], 1), dtype=xp.float64, device=h.device)
-    B, depth = (xp.asarray(a, device=h.device) for a in (B, depth))
+        return xp.ones((h.shape[0], 1), dtype=xp.float64, device=device_of(h))
+    B, depth = (xp.asarray(a, device=device_of(h)) for a in (B, depth))
     return xp.matmul(xp.astype(h, xp.float64), B.T) / depth
 
 
@@ -156,7 +156,7 @@ def _values(
         if form == "tree" or machine.linear is not None:
             yield leaf_values(machine, X, exit_leaf(p) + leaves.start)
         else:
-            V = xp.asarray(machine.V[leaves].copy(), device=z.device)
+            V = xp.asarray(machine.V[leaves].copy(), device=device_of(z))
             yield xp.matmul(xp.astype(FORMS[form](p), V.dtype), V)
 
 
@@ -165,23 +165,23 @@ def leaf_values(
 ) -> Float[Any, "m k"]:
     """v[leaf] for each row: a constant, or the leaf's linear function of x."""
     xp = namespace(X)
-    constant = xp.take(xp.asarray(machine.V.copy(), device=X.device), leaf, axis=0)
+    constant = xp.take(xp.asarray(machine.V.copy(), device=device_of(X)), leaf, axis=0)
     if machine.linear is None:
         return constant
     linear = machine.linear
     x = xp.astype(X, getattr(xp, machine.columns.dtype.name))
     intercept, coefficient = (
-        xp.asarray(a.copy(), device=X.device) for a in (linear.intercept, linear.coefficient)
+        xp.asarray(a.copy(), device=device_of(X)) for a in (linear.intercept, linear.coefficient)
     )
     total = xp.take(intercept, leaf, axis=0)
-    is_nan = xp.zeros(leaf.shape, dtype=xp.bool, device=X.device)
+    is_nan = xp.zeros(leaf.shape, dtype=xp.bool, device=device_of(X))
     sizes = np.diff(linear.start)
-    start, size = (xp.asarray(a.copy(), device=X.device) for a in (linear.start[:-1], sizes))
-    rows = xp.arange(X.shape[0], device=X.device)
+    start, size = (xp.asarray(a.copy(), device=device_of(X)) for a in (linear.start[:-1], sizes))
+    rows = xp.arange(X.shape[0], device=device_of(X))
     for term in range(int(sizes.max(initial=0))):
         has = term < xp.take(size, leaf)
         at = xp.where(has, xp.take(start, leaf) + term, xp.zeros_like(leaf))
-        feature = xp.take(xp.asarray(linear.feature.astype(np.int64), device=X.device), at)
+        feature = xp.take(xp.asarray(linear.feature.astype(np.int64), device=device_of(X)), at)
         value = xp.astype(x[rows, feature], total.dtype)
         is_nan = is_nan | (has & xp.isnan(value))
         added = total + xp.take(coefficient, at, axis=0) * value[:, None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from .label_positions import hashed_positions, positions
+from .label_positions import hashed_positions, is_missing, positions
 
 if TYPE_CHECKING:
     from jaxtyping import Num
@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from ...machine import Columns
 
 DOING = "reading X"
+NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
 def as_numbers(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
-    """X as a two-dimensional array of numbers, through the dtypes that the source would use."""
+    """X as a two-dimensional array of numbers, through the dtypes that the source would use.
+
+    `None` among numbers, in lists or in an array of objects, is missing.
+    """
     try:
         x = np.asarray(X)
     except (ValueError, TypeError, RuntimeError) as error:
@@ -29,6 +33,8 @@ def as_numbers(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
         raise InputError(
             DOING, "a masked array, whose mask would be lost", "fill it: X.filled(numpy.nan)"
         )
+    if x.dtype == object:
+        x = _floats(x)
     if x.dtype.kind not in "biuf":
         raise InputError(DOING, f"{_describe(x)} where numbers are needed", _remedy(x))
     if x.ndim != 2:
@@ -51,13 +57,14 @@ def encoded(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
     if x.ndim != 2 or x.shape[1] != columns.n_features or x.dtype.kind not in "biufOU":
         check_width(as_numbers(x, columns).shape, columns)
     found = np.empty(x.shape, columns.dtype)
+    accepted = columns.accepted
     for feature in range(columns.n_features):
         column, labels = x[:, feature], columns.categories.get(feature)
-        if labels is not None:
+        if accepted is not None and not accepted.needed[feature]:
+            found[:, feature] = np.nan  # no step reads it: it may hold anything
+        elif labels is not None:
             found[:, feature] = look_up(column, labels)
         else:
-            if column.dtype == object:
-                column = _floats(column)
             found[:, feature] = as_numbers(column[:, None], columns)[:, 0]
     return found
 
@@ -67,18 +74,22 @@ def _has_text(X: Any) -> bool:
     return any(isinstance(value, str) for row in X for value in np.atleast_1d(row).tolist())
 
 
-def _floats(column: np.ndarray) -> np.ndarray:
+def _floats(x: np.ndarray) -> np.ndarray:
     """Numbers kept as objects, with None as NaN; anything else is left for the caller to refuse."""
-    is_number = [v is None or isinstance(v, (int, float, np.number)) for v in column]
-    if not all(is_number):
-        return column
-    return np.array([np.nan if v is None else v for v in column], np.float64)
+    if not all(is_missing(v) or isinstance(v, NUMBERS) for v in x.flat):
+        return x
+    try:
+        return np.array([np.nan if is_missing(v) else v for v in x.flat], np.float64).reshape(
+            x.shape
+        )
+    except OverflowError:  # an integer beyond all floats
+        return x
 
 
 def _describe(x: np.ndarray) -> str:
     if x.dtype == object and x.size:
         for at, value in np.ndenumerate(x):
-            if not isinstance(value, (int, float, np.number)):
+            if not (is_missing(value) or isinstance(value, NUMBERS)):
                 return f"an object array with {value!r} at {at}"
         return "an object array"
     return {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "c": "complex numbers"}.get(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from .accepted import check_dtypes, guarded_rows, is_guarded
 from .arrays import as_numbers, check_width, encoded
 from .sparse_matrices import dense_block, sparse_rows
 from .tables import table_array
@@ -41,15 +42,28 @@ def read_features(X: Any, columns: Columns) -> FeatureRows:
     """
     if sp.issparse(X):
         rows = sparse_rows(X, columns)
-        return FeatureRows(rows.shape[0], lambda a, b: dense_block(rows[a:b], columns))
+        _check_dtype(X.dtype, columns)
+        return FeatureRows(
+            rows.shape[0], lambda a, b: guarded_rows(dense_block(rows[a:b], columns), columns)
+        )
     if is_table(X):
         x = table_array(X, columns)
     else:
-        x = encoded(X, columns) if columns.encodes_arrays else as_numbers(X, columns)
+        is_coded = columns.encodes_arrays or is_guarded(columns)
+        x = encoded(X, columns) if is_coded else as_numbers(X, columns)
         check_width(x.shape, columns)
         if not np.isnan(columns.missing_value):
             x = np.where(x == columns.missing_value, np.nan, x)
+        if is_guarded(columns):
+            _check_dtype(getattr(X, "dtype", np.dtype(np.float64)), columns)
+            x = guarded_rows(x, columns)
     return FeatureRows(len(x), lambda a, b: x[a:b])
+
+
+def _check_dtype(dtype: np.dtype[Any], columns: Columns) -> None:
+    """Refuse an array whose dtype would have the source compute in other digits."""
+    number = dtype if dtype.kind in "biuf" else np.dtype(np.float64)
+    check_dtypes(dict.fromkeys(range(columns.n_features), number), columns)
 
 
 def features(

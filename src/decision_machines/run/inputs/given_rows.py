@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...machine.label_words import labels_of
 from .features import is_table, read_features
 from .given_values import feature_number_value, feature_value
-from .tables import match_names
+from .tables import ABSENT, match_names
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Num
@@ -94,7 +94,8 @@ def is_vector(X: Any) -> bool:
 def values_in_order(values: Mapping[Any, Any], columns: Columns) -> list[Any]:
     """Values by names, in the order of the features."""
     given = list(values.values())
-    return [given[at] for at in match_names(list(values), columns)]
+    order = match_names(list(values), columns)
+    return [None if at == ABSENT else given[at] for at in order]
 
 
 def with_labels_for(values: Mapping[int, Any], columns: Columns) -> Columns:

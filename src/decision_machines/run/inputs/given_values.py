@@ -8,7 +8,8 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine.label_words import label_text, labels_of
-from .label_positions import hashed_positions, positions
+from .accepted import range_codes
+from .label_positions import hashed_positions, is_missing, positions
 
 if TYPE_CHECKING:
     from ...machine import Columns
@@ -26,6 +27,9 @@ def feature_value(columns: Columns, feature: int, value: Any) -> float:
     >>> feature_value(columns, 0, "blue"), feature_value(columns, 1, 2.5)
     (1.0, 2.5)
     """
+    if feature in columns.edges:
+        number = np.array([feature_number_value(columns, feature, value)])
+        return float(range_codes(number, columns.edges[feature])[0])
     labels = labels_of(columns, feature)
     if labels is None:
         return feature_number_value(columns, feature, value)
@@ -74,13 +78,6 @@ def label_code(columns: Columns, feature: int, label: Any) -> int:
     if not code >= (-1 if columns.label_hash else 0):
         raise _no_label(columns, feature, label)
     return int(code)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or what pandas has for them."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def _no_label(columns: Columns, feature: int, label: Any) -> InputError:

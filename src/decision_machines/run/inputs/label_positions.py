@@ -35,13 +35,20 @@ def positions(column: np.ndarray, labels: tuple[Any, ...]) -> Float[np.ndarray, 
         return np.array([position_of(value, position) for value in column.tolist()], np.float64)
     except TypeError as error:
         raise InputError(
-            "reading X", f"an entry that is no label ({error})", "give text, numbers or None"
+            "reading X", f"an entry that is not a label ({error})", "give text, numbers or None"
         ) from None
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or what pandas has for them."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def position_of(label: Any, position: dict[Any, int]) -> float:
     """The position of one label; None is a label of its own only where the model knows it."""
-    if label is None or label != label:
+    if is_missing(label):
         return float(position.get(None, np.nan)) if label is None else np.nan
     return float(position.get(label, -1))
 
@@ -59,19 +66,29 @@ def hashed_positions(
     >>> hashed_positions(np.array([1, "b", "1"], object), ("1", "a"))
     array([ 0., -1.,  0.])
     """
-    position = {
-        label_hash(label) if isinstance(label, str) else label: i for i, label in enumerate(labels)
-    }
+    position = hashes_of(labels)
     code: dict[Any, float] = {}
     for value in column.tolist():
         if value not in code:
-            if not isinstance(value, (str, int)):
-                raise InputError(
-                    "reading X",
-                    f"{name} holds {value!r}, which is no category for CatBoost",
-                    "give its categories as text or integers, and missing ones by the label that "
-                    "they had in the training data",
-                )
-            text = value if isinstance(value, str) else str(int(value))
-            code[value] = float(position.get(label_hash(text), -1))
+            code[value] = hashed_position(value, position, name)
     return np.array([code[value] for value in column.tolist()], np.float64)
+
+
+def hashes_of(labels: tuple[Any, ...]) -> dict[int, int]:
+    """The positions of labels by the hashes of their texts."""
+    return {
+        label_hash(label) if isinstance(label, str) else label: i for i, label in enumerate(labels)
+    }
+
+
+def hashed_position(value: Any, position: dict[int, int], name: str) -> float:
+    """The position of one label by its hash, as `hashes_of` has them; -1 for an unknown one."""
+    if not isinstance(value, (str, int)):
+        raise InputError(
+            "reading X",
+            f"{name} holds {value!r}, which is not a category for CatBoost",
+            "give its categories as text or integers, and missing ones by the label that they had "
+            "in the training data",
+        )
+    text = value if isinstance(value, str) else str(int(value))
+    return float(position.get(label_hash(text), -1))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...machine.feature_names import known_as, listed
+from .accepted import check_dtypes, guarded, is_guarded
 from .arrays import DOING
 from .label_positions import hashed_positions, position_of
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from jaxtyping import Num
 
     from ...machine import Columns
+
+
+ABSENT = -1
+"""In the place of a table's column that is not there and not needed."""
 
 
 class TableColumns(NamedTuple):
@@ -46,12 +51,28 @@ def table_columns(X: Any, columns: Columns) -> TableColumns:
     if columns.table_categories is not None:
         columns = with_categories(table, order, columns)
     values = [
-        _column(table[:, position], feature, columns) for feature, position in enumerate(order)
+        np.full(len(table), np.nan)
+        if position == ABSENT
+        else _column(table[:, position], feature, columns)
+        for feature, position in enumerate(order)
     ]
     if columns.table_categories is not None:
         for feature in columns.categories:
             values[feature] = np.where(values[feature] < 0, np.nan, values[feature])
+    if is_guarded(columns):
+        _check_dtypes(table, order, values, columns)
+        values = guarded(values, columns)
     return TableColumns(len(table), values)
+
+
+def _check_dtypes(table: Any, order: list[int], values: list[np.ndarray], columns: Columns) -> None:
+    """Refuse a table whose dtypes would have the source compute in other digits."""
+    found = {f: values[f].dtype for f, at in enumerate(order) if at != ABSENT}
+    for feature, position in enumerate(order):
+        # What is missing among whole numbers makes floats of them in every library.
+        if position != ABSENT and str(table[:, position].dtype) == "Float32":
+            found[feature] = np.dtype(np.float32)
+    check_dtypes(found, columns)
 
 
 def native_table(X: Any) -> Any:
@@ -63,6 +84,7 @@ def native_table(X: Any) -> Any:
             DOING, f"a {type(X).__name__}, of one dimension", "pass a table of all features"
         )
     _check_distinct(X)
+    X = with_dense_columns(X)
     try:
         return nw.from_native(X, eager_only=True)
     except TypeError:
@@ -75,6 +97,28 @@ def native_table(X: Any) -> Any:
         import pyarrow
 
         return nw.from_native(pyarrow.table(X), eager_only=True)
+
+
+def with_dense_columns(X: Any) -> Any:
+    """A pandas table whose sparse columns hold all their entries; any other table as it is.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> table = pandas.DataFrame({"a": pandas.arrays.SparseArray([0, 0, 1])})
+    >>> with_dense_columns(table)["a"].dtype
+    dtype('int64')
+    """
+    if not type(X).__module__.startswith("pandas"):
+        return X
+    import pandas
+
+    kinds = {
+        name: dtype.subtype
+        for name, dtype in X.dtypes.items()
+        if isinstance(dtype, pandas.SparseDtype)
+    }
+    return X.astype(kinds) if kinds else X
 
 
 def _check_distinct(X: Any) -> None:
@@ -107,7 +151,7 @@ def with_categories(table: Any, order: list[int], columns: Columns) -> Columns:
 
 
 def match_names(found: list[Any], columns: Columns) -> list[int]:
-    """The table's column for each feature."""
+    """The table's column for each feature; `ABSENT` where the source does not need it."""
     if columns.names is None:
         if len(found) != columns.n_features:
             raise InputError(
@@ -117,11 +161,7 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
                 f"pass {columns.n_features} columns in the order of the training data",
             )
         return list(range(len(found)))
-    known = set(columns.names)
-    names = [known_as(str(name), known) for name in found]
-    position = {name: i for i, name in enumerate(names)}
-    missing = [name for name in columns.names if name not in position]
-    extra = [name for name in names if name not in known]
+    order, missing, extra = matched_names(found, columns)
     if missing or extra:
         parts = [f"missing {listed(missing)}"] * bool(missing) + [f"extra {listed(extra)}"] * bool(
             extra
@@ -131,7 +171,40 @@ def match_names(found: list[Any], columns: Columns) -> list[int]:
             f"the table's columns are not the model's: {'; '.join(parts)}",
             "give the table exactly the columns of the training data, in any order",
         )
-    return [position[name] for name in columns.names]
+    return order
+
+
+class MatchedNames(NamedTuple):
+    """Names that somebody gives, matched to those of a machine's features."""
+
+    order: list[int]
+    """Which of them is each feature's, or `ABSENT`; empty where some are missing."""
+    missing: list[str]
+    extra: list[str]
+
+
+def matched_names(found: list[Any], columns: Columns) -> MatchedNames:
+    """Names matched to features, however they are spelt; in their order where there are none."""
+    wanted = columns.names
+    if wanted is None:
+        wanted = tuple(columns.feature_name(f) for f in range(columns.n_features))
+        if len(found) == len(wanted):
+            return MatchedNames(list(range(len(found))), [], [])
+    known = set(wanted)
+    names = [known_as(str(name), known) for name in found]
+    position = {name: i for i, name in enumerate(names)}
+    accepted = columns.accepted
+    # What no step of the source reads may be missing, and may hold anything.
+    is_read = [True] * len(wanted) if accepted is None else accepted.needed.tolist()
+    missing = [
+        name for name, read in zip(wanted, is_read, strict=True) if read and name not in position
+    ]
+    ignores_further = accepted is not None and accepted.ignores_further
+    extra = [] if ignores_further else [name for name in names if name not in known]
+    if missing:
+        return MatchedNames([], missing, extra)
+    order = [position[name] if read else ABSENT for name, read in zip(wanted, is_read, strict=True)]
+    return MatchedNames(order, missing, extra)
 
 
 def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
@@ -151,6 +224,8 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
     if len(series) and series.null_count() == len(series):
         return np.full(len(series), np.nan, columns.dtype)  # an empty column has any type
     if not (dtype.is_numeric() or dtype == nw.Boolean):
+        if columns.accepted is not None and dtype in (nw.Object, nw.Categorical, nw.Enum):
+            return numbers_of(series.to_list(), series.name)
         name = repr(series.name) if columns.names is None else repr(columns.names[feature])
         raise InputError(
             DOING,
@@ -170,6 +245,16 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
         return values
     with np.errstate(over="ignore"):
         return values.astype(columns.dtype)
+
+
+def numbers_of(values: list[Any], name: Any) -> np.ndarray:
+    """Numbers that are kept as objects or categories, as scikit-learn reads them: None is NaN."""
+    try:
+        return np.array(values, object).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            DOING, f"column {name!r} holds what is not a number ({error})", "give numbers"
+        ) from None
 
 
 def _as_it_lies(series: Any) -> np.ndarray:
@@ -194,6 +279,7 @@ def _new_label(label: Any, feature: int, columns: Columns) -> InputError:
 def _codes(series: Any, labels: tuple[Any, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """Positions of the labels; -1 for a label that is not among them, NaN for none."""
     position = {label: i for i, label in enumerate(labels)}
-    uniques = series.unique().to_list()
-    code = {label: position_of(label, position) for label in uniques}
-    return np.array([code.get(label, np.nan) for label in series.to_list()], dtype)
+    values = series.to_list()
+    # Of every label once; NaN, which equals nothing, is not found again and stays NaN.
+    code = {label: position_of(label, position) for label in set(values)}
+    return np.array([code.get(label, np.nan) for label in values], dtype)

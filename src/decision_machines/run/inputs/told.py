@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...machine.label_hash import label_hash
 from .features import is_table
 from .given_rows import is_vector, named_values, values_in_order, with_labels_for
-from .tables import match_names, native_table, with_categories
+from .tables import ABSENT, match_names, native_table, with_categories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,7 +77,7 @@ def _told_by_table(X: Any, columns: Columns) -> Told:
     whole = frozenset(
         f
         for f, at in enumerate(order)
-        if f not in columns.categories and table[:, at].dtype.is_integer()
+        if at != ABSENT and f not in columns.categories and table[:, at].dtype.is_integer()
     )
     return Told(_with_texts(columns, texts), whole)
 

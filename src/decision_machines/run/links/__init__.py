@@ -26,14 +26,16 @@ def identity(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
 def sigmoid(margin: Float[np.ndarray, "m k"], slope: float = 1.0) -> Float[np.ndarray, "m k"]:
     one = margin.dtype.type(1)
     with np.errstate(over="ignore"):
-        return one / (one + np.exp(-margin.dtype.type(slope) * margin))
+        found: np.ndarray = one / (one + np.exp(-margin.dtype.type(slope) * margin))
+        return found
 
 
 def expit(margin: Float[np.ndarray, "m k"], slope: float = 1.0) -> Float[np.ndarray, "m k"]:
     """The sigmoid as SciPy computes it; `sigmoid` may differ from it in the last bit."""
     from scipy.special import expit as scipy_expit
 
-    return scipy_expit(margin.dtype.type(slope) * margin)
+    found: np.ndarray = scipy_expit(margin.dtype.type(slope) * margin)
+    return found
 
 
 def softmax(margin: Float[np.ndarray, "m k"], by_column: float = 0.0) -> Float[np.ndarray, "m k"]:
@@ -45,12 +47,14 @@ def softmax(margin: Float[np.ndarray, "m k"], by_column: float = 0.0) -> Float[n
     if by_column:
         margin = np.asfortranarray(margin)
     e = np.exp(margin - margin.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+    found: np.ndarray = e / e.sum(axis=1, keepdims=True)
+    return found
 
 
 def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     with np.errstate(over="ignore"):
-        return np.exp(margin)
+        found: np.ndarray = np.exp(margin)
+        return found
 
 
 def samme(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:

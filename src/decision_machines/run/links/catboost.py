@@ -1,6 +1,6 @@
 """CatBoost's links, to the bit: its exponential is an approximation, good to a few last places.
 
-(Its sigmoid is no approximation; the link `expit` gives it.)
+(Its sigmoid is not an approximation; the link `expit` gives it.)
 
 exp(x) is read from a table of 2^(i/2048) and corrected by a cubic, as in Shigeo Mitsunari's fmath,
 which CatBoost uses. Four numbers at a time are clamped to the range of float64; the one to three
@@ -33,7 +33,8 @@ def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     t = (shifted - shift) * (math.log(2.0) / STEPS) - x
     cubic = (3.0000000027955394 - t) * (t * t) * 0.16666666685227835064 - t + 1.0
     exponent = (bits + 1023 * STEPS) >> 11 << 52
-    return cubic * (exponent | _mantissas()[bits & (STEPS - 1)]).view(np.float64)
+    found: np.ndarray = cubic * (exponent | _mantissas()[bits & (STEPS - 1)]).view(np.float64)
+    return found
 
 
 def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:

@@ -30,4 +30,5 @@ def softplus(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
 def signed_square(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     """What undoes the signed square root of a target."""
     with np.errstate(over="ignore"):
-        return np.sign(margin) * margin * margin
+        found: np.ndarray = np.sign(margin) * margin * margin
+        return found

@@ -8,10 +8,11 @@ has fused multiply-add; the operator Exp may differ by 1 unit in the last place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...machine.steps import ARITHMETIC
 from .libm import exp as exp_single
 from .libm import log
 
@@ -43,7 +44,8 @@ def logistic(x: np.ndarray) -> np.ndarray:
 def softmax(x: np.ndarray) -> np.ndarray:
     x = x.astype(SINGLE)
     e = exp_single(x - x.max(axis=1, keepdims=True))
-    return e / _sum(e)
+    found: np.ndarray = e / _sum(e)
+    return found
 
 
 def softmax_zero(x: np.ndarray) -> np.ndarray:
@@ -53,7 +55,8 @@ def softmax_zero(x: np.ndarray) -> np.ndarray:
     counts = (low > SINGLE(1e-7)) | (low < -SINGLE(1e-7))
     e = exp_single(low - largest)
     kept = np.where(counts, e, low * exp_single(-largest))
-    return kept / _sum(np.where(counts, e, SINGLE(0)))
+    found: np.ndarray = kept / _sum(np.where(counts, e, SINGLE(0)))
+    return found
 
 
 def probit(x: np.ndarray) -> np.ndarray:
@@ -62,7 +65,8 @@ def probit(x: np.ndarray) -> np.ndarray:
     logarithm = log((SINGLE(1) - p) * (SINGLE(1) + p))
     v = SINGLE(2) / (SINGLE(np.pi) * SINGLE(0.147)) + SINGLE(0.5) * logarithm
     root = np.sqrt(-v + np.sqrt(v * v - SINGLE(1) / SINGLE(0.147) * logarithm))
-    return SINGLE(np.sqrt(2)) * np.where(p < 0, -root, root)
+    found: np.ndarray = SINGLE(np.sqrt(2)) * np.where(p < 0, -root, root)
+    return found
 
 
 def complement(x: np.ndarray) -> np.ndarray:
@@ -85,7 +89,8 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     x = np.clip(x, SINGLE(-18), SINGLE(18))
     square = (x * x).astype(np.float64)
     above, below = (_horner(square, coefficients) for coefficients in (SIGMOID_P, SIGMOID_Q))
-    return np.maximum(above * x / below + SINGLE(0.5), SINGLE(0))
+    found: np.ndarray = np.maximum(above * x / below + SINGLE(0.5), SINGLE(0))
+    return found
 
 
 SIGMOID_P = np.array(
@@ -133,7 +138,7 @@ def _sum(x: np.ndarray) -> np.ndarray:
     return total
 
 
-def _with_constants(operate: Callable) -> Callable[..., np.ndarray]:
+def _with_constants(operate: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return lambda x, *c: operate(x, np.array(c, x.dtype))
 
 
@@ -148,12 +153,7 @@ STEPS: dict[str, Callable[..., np.ndarray]] = {
     "opposite": opposite,
     "beside_zero": beside_zero,
     "normalize": normalize,
-    "add": _with_constants(lambda x, c: x + c),
-    "subtract": _with_constants(lambda x, c: x - c),
-    "subtract_from": _with_constants(lambda x, c: c - x),
-    "multiply": _with_constants(lambda x, c: x * c),
-    "divide": _with_constants(lambda x, c: x / c),
-    "divide_into": _with_constants(lambda x, c: c / x),
+    **{name: _with_constants(operate) for name, operate in ARITHMETIC.items()},
     "negate": lambda x: -x,
     "exp": lambda x: np.exp(x.astype(np.float64)).astype(x.dtype),
     "sigmoid": sigmoid,

@@ -16,7 +16,8 @@ def sigmoid(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     """The sigmoid, held at -88.7, where exp would overflow soon after."""
     from scipy.special import expit
 
-    return expit(np.maximum(margin, np.float32(-88.7)))
+    found: np.ndarray = expit(np.maximum(margin, np.float32(-88.7)))
+    return found
 
 
 def rounded_exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:

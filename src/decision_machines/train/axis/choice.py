@@ -62,10 +62,11 @@ def decisive_loss(rows: StandardRows, said: np.ndarray) -> np.ndarray:
     cannot by counting.
     """
     share = rows.w / rows.w.sum()
-    squared = ((said - rows.answers()) ** 2).sum(axis=2) @ share
+    squared: np.ndarray = ((said - rows.answers()) ** 2).sum(axis=2) @ share
     if rows.label is None:
         return squared
-    return (said.argmax(axis=2) != rows.label) @ share + (0.25 + 200 / len(rows)) * squared
+    errors: np.ndarray = (said.argmax(axis=2) != rows.label) @ share
+    return errors + (0.25 + 200 / len(rows)) * squared
 
 
 class Choice:

@@ -49,7 +49,8 @@ class StandardRows:
         if self.y is not None:
             return self.y
         assert self.label is not None
-        return (self.label[:, None] == np.arange(self.k)).astype(np.float64)
+        found: np.ndarray = (self.label[:, None] == np.arange(self.k)).astype(np.float64)
+        return found
 
 
 def standard_rows(

@@ -44,8 +44,8 @@ def axis_tree(
 ) -> Fit:
     """Search for the hard axis-aligned tree of at most `max_leaves` leaves that predicts best.
 
-    Greedy trees (CART's) with several settings are bettered by iterated local search: another test
-    at a node, a subtree grown anew, a leaf moved to where it gains more, each followed by TAO's
+    Greedy trees (CART's) with several settings are improved by iterated local search: another test
+    at a node, a subtree grown again, a leaf moved to where it gains more, each followed by TAO's
     exact best test for the nodes around. Validation chooses among all trees on the way, greedy
     ones included, and how far leaves are drawn towards their parents.
 

@@ -122,7 +122,7 @@ def boosted_trees(
         watch = Watch("boosting on all rows", best, verbose, keep_best=keep)
         trees, best = grow(X, goal, w, best, None, None, start, watch)
         history, interrupted = [*history, *watch.history], watch.interrupted
-    # Histograms come summed, for a round of them may be several trees.
+    # Histograms come summed, because a round of them may be several trees.
     machine = goal.machine(trees[:best] if isinstance(trees, list) else trees, X.shape[1], start)
     report = {"trees": machine.n_trees, "grown by": grow.how, "interrupted": interrupted}
     return Fit(machine, None, report, history)
@@ -132,6 +132,11 @@ def _hold_out(goal: Goal, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to learn from and a fifth to stop by, of every class alike."""
     is_out = every_nth(len(goal.Y), 5, seed, goal.code if goal.is_classes else None)
     return np.flatnonzero(~is_out), np.flatnonzero(is_out)
+
+
+def _margins(trees: list[DecisionMachine], X: Float[np.ndarray, "m n"]) -> np.ndarray:
+    """What the trees of a round give together."""
+    return sum((tree.margin(X) for tree in trees), np.zeros(()))
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,17 @@ class _Boosting:
         n = self.setting.n_moves
         return f"search, {n} moves each" if n else "greedy exact splits"
 
-    def __call__(self, X, goal: Goal, w, n_trees: int, judge, patience, start, watch: Watch):
+    def __call__(
+        self,
+        X: Float[np.ndarray, "m n"],
+        goal: Goal,
+        w: Float[np.ndarray, "m"],
+        n_trees: int,
+        judge: tuple[np.ndarray, Goal, np.ndarray] | None,
+        patience: int | None,
+        start: DecisionMachine | None,
+        watch: Watch,
+    ) -> tuple[list[list[DecisionMachine]], int]:
         F = np.tile(goal.base, (len(X), 1))
         G = None if judge is None else np.tile(goal.base, (len(judge[0]), 1))
         if start is not None:
@@ -155,15 +170,15 @@ class _Boosting:
             G = None if judge is None else (start.margin(judge[0]) - goal.centre) / goal.scale
         ranks = Ranks.of(X)
         rounds: list[list[DecisionMachine]] = []
-        best, least = 0, np.inf if G is None else judge[1].loss(G, judge[2])
+        best, least = 0, np.inf if G is None or judge is None else judge[1].loss(G, judge[2])
         with watch:
             for i in range(n_trees):
                 trees = self._round(X, goal, w, F, ranks, i)
-                F = F + sum(tree.margin(X) for tree in trees)
+                F = F + _margins(trees, X)
                 rounds.append(trees)
                 numbers = {"loss": goal.loss(F, w)}
-                if G is not None:
-                    G = G + sum(tree.margin(judge[0]) for tree in trees)
+                if G is not None and judge is not None:
+                    G = G + _margins(trees, judge[0])
                     numbers["valid"] = judge[1].loss(G, judge[2])
                     if numbers["valid"] < least:
                         best, least = i + 1, numbers["valid"]
@@ -176,7 +191,15 @@ class _Boosting:
                     break  # nothing is left that a test would explain
         return rounds, best
 
-    def _round(self, X, goal: Goal, w, F, ranks: Ranks, i: int) -> list[DecisionMachine]:
+    def _round(
+        self,
+        X: Float[np.ndarray, "m n"],
+        goal: Goal,
+        w: Float[np.ndarray, "m"],
+        F: Float[np.ndarray, "m k"],
+        ranks: Ranks,
+        i: int,
+    ) -> list[DecisionMachine]:
         found = []
         for j, (target, weight, gradient, curve, feeds) in enumerate(goal.asks(F, w)):
             searched = principal(target) if target.shape[1] > MOST_OUTPUTS else target

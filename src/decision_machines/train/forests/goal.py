@@ -71,9 +71,11 @@ class Goal:
         if self.n_classes == 2:
             from scipy.special import expit
 
-            return expit(F)
+            second: np.ndarray = expit(F)
+            return second
         e = np.exp(F - F.max(axis=1, keepdims=True))
-        return e / e.sum(axis=1, keepdims=True)
+        found: np.ndarray = e / e.sum(axis=1, keepdims=True)
+        return found
 
     def asks(
         self, F: np.ndarray, w: np.ndarray
@@ -140,7 +142,9 @@ def _silent(output: Output) -> Output:
     return replace(output.as_margins(), base=np.zeros_like(output.base))
 
 
-def _tree(n, children, selection, t, missing, V) -> DecisionMachine:
+def _tree(
+    n: int, children: Any, selection: Any, t: Any, missing: Any, V: np.ndarray
+) -> DecisionMachine:
     return DecisionMachine(
         columns=Columns(n),
         selection=np.asarray(selection, np.int32),

@@ -33,7 +33,8 @@ class Judged:
     def accuracy(self, trees: HardTrees) -> Float[np.ndarray, "R"]:
         """Share of the weight that each tree answers rightly."""
         is_right = trees.predict(self.X) == self.y
-        return (is_right * self.weight).sum(1) / max(float(self.weight.sum()), 1e-300)
+        found: np.ndarray = (is_right * self.weight).sum(1) / max(float(self.weight.sum()), 1e-300)
+        return found
 
 
 @dataclass(frozen=True)
@@ -105,4 +106,5 @@ def leaf_probabilities(
     _, n_leaves, n_classes = learned.shape
     exits = trees.exit_leaves(rows.X)
     counts = leaf_counts(exits, rows.y, rows.weight, n_leaves, n_classes) + learned
-    return counts / counts.sum(2, keepdims=True)
+    found: np.ndarray = counts / counts.sum(2, keepdims=True)
+    return found

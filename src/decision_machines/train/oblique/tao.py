@@ -20,6 +20,8 @@ import numpy as np
 from ..logistic import best_cuts, ridge_logistic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jaxtyping import Bool, Float, Int
 
 MOST_NUMBERS = 2**24
@@ -50,7 +52,8 @@ class HardTrees:
 
     @property
     def n_levels(self) -> int:
-        return self.label.shape[1].bit_length() - 1
+        found: int = self.label.shape[1].bit_length() - 1
+        return found
 
     def answers(self, X: Float[np.ndarray, "m n"]) -> Bool[np.ndarray, "R J m"]:
         """Whether each row goes right at each test."""
@@ -82,7 +85,7 @@ class HardTrees:
         """The class of every row in every tree."""
         return np.take_along_axis(self.label, self.exit_leaves(X), 1)
 
-    def keep(self, trees) -> HardTrees:
+    def keep(self, trees: Int[np.ndarray, "r"] | list[int]) -> HardTrees:
         """These trees alone."""
         return HardTrees(*(part[trees] for part in self.parts()))
 
@@ -126,7 +129,8 @@ def relabel(
 
 def errors(trees: HardTrees, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """(R,) the weight of the rows that each tree answers wrongly."""
-    return ((trees.predict(X) != y) * weight).sum(1)
+    found: np.ndarray = ((trees.predict(X) != y) * weight).sum(1)
+    return found
 
 
 def alternate(
@@ -269,7 +273,7 @@ def _improve(
     return np.unique(np.array(changed, np.int64))
 
 
-def _groups(problems: np.ndarray, count: np.ndarray, n: int):
+def _groups(problems: np.ndarray, count: np.ndarray, n: int) -> Iterator[np.ndarray]:
     """Problems of like size together, so that little of a batch is padding."""
     problems = problems[np.argsort(count[problems], kind="stable")]
     begin = 0

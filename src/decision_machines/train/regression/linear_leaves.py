@@ -140,6 +140,6 @@ def linear_leaves_tree(
 
 
 def _root_mean_square(spread: np.ndarray) -> float:
-    """Of spreads of any size: the squares of 1e200 are no numbers."""
+    """Of spreads of any size: the squares of 1e200 are not numbers."""
     largest = float(spread.max(initial=0.0))
     return largest * float(np.sqrt(np.mean((spread / largest) ** 2))) if largest else 0.0

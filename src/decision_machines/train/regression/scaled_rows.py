@@ -6,7 +6,7 @@ reads and answers in the user's own units.
 A dense test that meets a NaN can only give its missing answer, so rows with holes would all end in
 one leaf. Features with a NaN among the training rows are therefore read as 0 there, by the
 machine's own columns. A linear leaf answers its constant for a row with a NaN among its terms;
-features that are missing often are no terms.
+features that are missing often are not terms.
 """
 
 from __future__ import annotations

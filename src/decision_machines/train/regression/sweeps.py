@@ -3,7 +3,7 @@
 At a node the rest of the tree is held fixed. Each row that reaches it has a loss on its left and on
 its right; the row's wish is the smaller one, and as strong as they differ. A logistic regression
 weighted by that strength gives a direction, and the exact best cut along it, or along the direction
-there was, is taken where it makes the loss fall. Then the leaves' functions are fitted anew, drawn
+there was, is taken where it makes the loss fall. Then the leaves' functions are fitted again, drawn
 to where they came from. Squared error plus that pull, the `objective`, never rises.
 (After Carreira-Perpiñán and Tavallali, "Alternating optimization of decision trees", 2018.)
 """

@@ -128,7 +128,8 @@ class RegressionTree:
         """What the leaves `exits` answer for the rows."""
         linear = np.einsum("mp,mpq->mq", rows.U, self.A[exits])
         linear = np.clip(linear, self.low[exits, None], self.high[exits, None])
-        return np.where(rows.is_whole[:, None], linear, self.V[exits])
+        found: np.ndarray = np.where(rows.is_whole[:, None], linear, self.V[exits])
+        return found
 
     def capped(self, ranges: Ranges, share: float, low: bool, high: bool) -> RegressionTree:
         """The tree, leaves' answers held within those for their rows but this share at an end."""

@@ -126,10 +126,19 @@ class SoftTrees:
         finally:
             self.recipes = learned
 
-    def _train_numbers(self, Z, target, weight, n_steps: int, seed: int, watch) -> None:
-        def loss(p: Tensor, rows) -> Tensor:
+    def _train_numbers(
+        self,
+        Z: Float[Tensor, "m n"],
+        target: Float[Tensor, "k m"],
+        weight: Float[Tensor, "m"],
+        n_steps: int,
+        seed: int,
+        watch: Watch | None,
+    ) -> None:
+        def loss(p: Tensor, rows: Tensor) -> Tensor:
             answer = torch.bmm(self.V.transpose(1, 2), p)
-            return ((answer - target[:, rows]).square().sum(1) * weight[rows]).mean(1)
+            found: Tensor = ((answer - target[:, rows]).square().sum(1) * weight[rows]).mean(1)
+            return found
 
         slopes = np.array([recipe.slopes for recipe in self.recipes])
         train_complete(

@@ -23,8 +23,10 @@ from ..scaling import Scaling
 from .tree import DOING, SoftEffort
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...machine import DecisionMachine
-    from .descent import SoftTrees
+    from .descent import SoftRecipe, SoftTrees
 
 N_BEST = 2
 """Recipes that are trained longer, taking turns."""
@@ -36,7 +38,17 @@ Scaled = tuple[np.ndarray, np.ndarray, np.ndarray]
 class SoftSearch:
     """The rows as given and as scaled, and the training on them."""
 
-    def __init__(self, X, y, n_classes, depth, weight, validation, effort, seed) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        n_classes: int | None,
+        depth: int,
+        weight: Any,
+        validation: tuple[Any, ...] | None,
+        effort: SoftEffort | None,
+        seed: int,
+    ) -> None:
         self.n_classes, self.depth, self.seed = n_classes, depth, seed
         self.kept: list[tuple[float, SoftTrees]] = []
         self.finish = "refitted"
@@ -143,7 +155,9 @@ class SoftSearch:
             self.kept.append((score, trees.keep(best)))
         return losses
 
-    def _taught(self, teachers: SoftTrees, rows: Scaled, recipes: list, watch: Watch) -> SoftTrees:
+    def _taught(
+        self, teachers: SoftTrees, rows: Scaled, recipes: list[SoftRecipe], watch: Watch
+    ) -> SoftTrees:
         """Trees that learn halfway from the average answer of others, and from mixtures of rows."""
         import torch
 
@@ -172,7 +186,14 @@ class SoftSearch:
         }
         self.finish = min(losses, key=lambda finish: losses[finish])
 
-    def _trained(self, rows, recipes, n_steps: int, number: int, watch) -> SoftTrees:
+    def _trained(
+        self,
+        rows: Scaled,
+        recipes: Sequence[SoftRecipe],
+        n_steps: int,
+        number: int,
+        watch: Watch | None,
+    ) -> SoftTrees:
         from .descent import SoftTrees
 
         trees = SoftTrees.start(
@@ -187,7 +208,13 @@ class SoftSearch:
         return trees
 
     def _train(
-        self, trees: SoftTrees, rows, n_steps: int, number: int, watch, is_going_on: bool = False
+        self,
+        trees: SoftTrees,
+        rows: Scaled,
+        n_steps: int,
+        number: int,
+        watch: Watch | None,
+        is_going_on: bool = False,
     ) -> None:
         import torch
 
@@ -202,7 +229,7 @@ class SoftSearch:
             watch=watch,
         )
 
-    def _losses(self, trees: SoftTrees, rows, held) -> np.ndarray:
+    def _losses(self, trees: SoftTrees, rows: Scaled, held: Scaled) -> np.ndarray:
         """Of every tree, its soft and its hard answer alike: squared error, or share of errors."""
         import torch
 
@@ -216,7 +243,7 @@ class SoftSearch:
         losses = 0.5 * np.array(found)
         return np.where(np.isfinite(losses), losses, np.inf)
 
-    def _loss(self, answer: np.ndarray, held) -> float:
+    def _loss(self, answer: np.ndarray, held: Scaled) -> float:
         _, target, weight = held
         if self.n_classes is None:
             lost = ((answer - target) ** 2).mean(1)
@@ -231,7 +258,7 @@ class SoftSearch:
 
         return trees.trees.exit_leaves(torch.from_numpy(Z).float())[which].numpy()
 
-    def _refitted(self, trees: SoftTrees, which: int, rows) -> np.ndarray:
+    def _refitted(self, trees: SoftTrees, which: int, rows: Scaled) -> np.ndarray:
         """Means of the targets in each leaf, with the learned value as one row more."""
         Z, target, weight = rows
         learned = trees.values()[which].detach().double().numpy()
@@ -239,20 +266,21 @@ class SoftSearch:
         n_leaves, k = learned.shape
         count = np.bincount(exits, weight, n_leaves)
         total = np.stack([np.bincount(exits, weight * target[:, i], n_leaves) for i in range(k)], 1)
-        return (total + learned) / (count + 1.0)[:, None]
+        found: np.ndarray = (total + learned) / (count + 1.0)[:, None]
+        return found
 
-    def _values(self, trees: SoftTrees, rows, finish: str) -> np.ndarray:
+    def _values(self, trees: SoftTrees, rows: Scaled, finish: str) -> np.ndarray:
         """What the leaves of the first tree hold."""
         if finish == "refitted":
             return self._refitted(trees, 0, rows)
         return trees.values()[0].detach().double().numpy()
 
-    def _machine(self, trees: SoftTrees, rows, finish: str) -> DecisionMachine:
+    def _machine(self, trees: SoftTrees, rows: Scaled, finish: str) -> DecisionMachine:
         W = trees.trees.W.detach()[0].double().numpy()
         t = trees.trees.t.detach()[0].double().numpy()
         return self._fold(W, t, self._missing_sides(trees, rows), self._values(trees, rows, finish))
 
-    def _missing_sides(self, trees: SoftTrees, rows) -> np.ndarray:
+    def _missing_sides(self, trees: SoftTrees, rows: Scaled) -> np.ndarray:
         """A test that reads a NaN goes the way of more rows."""
         Z, _, weight = rows
         at = self._exits(trees, 0, Z)
@@ -263,7 +291,9 @@ class SoftSearch:
             at = at >> 1
         return goes_right
 
-    def _fold(self, W, t, goes_right, V) -> DecisionMachine:
+    def _fold(
+        self, W: np.ndarray, t: np.ndarray, goes_right: np.ndarray, V: np.ndarray
+    ) -> DecisionMachine:
         if self.targets is not None:
             spread = np.where(self.targets.varies, self.targets.spread, 0.0)
             V = self.targets.centre + spread * V

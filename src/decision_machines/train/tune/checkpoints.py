@@ -83,7 +83,7 @@ def load(path: str | os.PathLike[str], identity: Identity) -> dict[str, Any] | N
     Raises
     ------
     InputError
-        Where the file is no checkpoint, or one of another run: with what differs.
+        Where the file is not a checkpoint, or one of another run: with what differs.
     """
     if not Path(path).exists():
         return None
@@ -93,10 +93,12 @@ def load(path: str | os.PathLike[str], identity: Identity) -> dict[str, Any] | N
             found = torch.load(path, map_location="cpu", weights_only=True)
         version, state = found["version"], found["state"]
         owner = Identity(found["content"], found["computed"]) if version == VERSION else identity
+    except MemoryError:
+        raise
     except Exception as error:
         raise InputError(
             DOING,
-            f"{path} is no checkpoint, or a damaged one ({type(error).__name__})",
+            f"{path} is not a checkpoint, or a damaged one ({type(error).__name__})",
             "name another file, or start without resume",
         ) from error
     if version != VERSION:

@@ -19,6 +19,8 @@ from .ranking import lambda_loss, one_minus_ndcg
 from .units import UnitAdam
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from ...relax.module import SoftMachine
@@ -221,7 +223,7 @@ def set_parts(net: SoftMachine, parts: dict[str, Tensor]) -> None:
             part.copy_(parts[name])
 
 
-def _simplex(net: SoftMachine):
+def _simplex(net: SoftMachine) -> Callable[[], None]:
     """What brings leaf values back to probabilities: none below 0, the sums as they were."""
     groups = net.machine.output.groups
     spans = list(itertools.pairwise(groups))

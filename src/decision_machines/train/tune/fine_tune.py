@@ -276,7 +276,7 @@ def _check_machine(machine: DecisionMachine) -> None:
         )
     if not np.all(np.isfinite(machine.V)):
         raise UnsupportedModelError(
-            DOING, "a leaf value that is not finite", "mend V, or train the source again"
+            DOING, "a leaf value that is not finite", "correct V, or train the source again"
         )
 
 
@@ -286,25 +286,24 @@ def _to_train_again(
     """The machine that is trained again on all rows; None for none."""
     if refit is None or isinstance(refit, (bool, np.bool_)):
         return machine if (is_held_out if refit is None else refit) else None
-    if not isinstance(refit, DecisionMachine):
-        from ...libraries import convert
+    from ...libraries import convert
 
-        refit = convert(refit)
-    _check_machine(refit)
-    same = (refit.n_features, refit.n_outputs, refit.output.link)
+    again: DecisionMachine = refit if isinstance(refit, DecisionMachine) else convert(refit)
+    _check_machine(again)
+    same = (again.n_features, again.n_outputs, again.output.link)
     classes = [
         None if m.output.classes is None else [c.tolist() for c in m.output.classes]
-        for m in (refit, machine)
+        for m in (again, machine)
     ]
     if same != (machine.n_features, machine.n_outputs, machine.output.link) or (
         classes[0] != classes[1]
     ):
         raise InputError(
             DOING,
-            f"refit={refit!r} beside the source {machine!r}",
+            f"refit={again!r} beside the source {machine!r}",
             "give the same kind of model, trained on training and validation rows",
         )
-    return refit
+    return again
 
 
 def _check_loss(search: Search) -> None:

@@ -1,6 +1,6 @@
 """The search for the best soft and the best hard machine over settings and epochs.
 
-Every setting softens the source anew and trains it. After every epoch the module and its hardened
+Every setting softens the source again and trains it. After every epoch the module and its hardened
 machine are judged on the validation rows, and the best of each are kept; the source itself is the
 first candidate of both. All that the search knows is plain numbers and tensors, so that it can be
 written to a checkpoint after any epoch and gone on with.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DOING = "reading y"
-KINDS = {
+KINDS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "any": (lambda y: np.isfinite(y), "a finite number"),
     "count": (lambda y: np.isfinite(y) & (y >= 0), "a number from 0"),
     "positive": (lambda y: np.isfinite(y) & (y > 0), "a number above 0"),
@@ -48,7 +48,7 @@ def number_targets(width: int | None, kind: str) -> Callable[[Any], np.ndarray]:
             raise InputError(
                 DOING,
                 f"y[{row}] = {numbers[row].tolist() if numbers.shape[1] > 1 else numbers[row, 0]}",
-                f"this objective takes {words} in every row; drop or mend the others",
+                f"this objective takes {words} in every row; drop or correct the others",
             )
         return numbers
 
@@ -95,7 +95,7 @@ def plain(y: Any) -> np.ndarray:
 
 
 def _first_text(y: np.ndarray) -> str:
-    """The first entry that is no number, as it would be typed."""
+    """The first entry that is not a number, as it would be typed."""
     return repr(next((v for v in y.ravel().tolist() if isinstance(v, (str, bytes))), y.flat[0]))
 
 
@@ -107,7 +107,7 @@ def _codes(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
         shown = ", ".join(map(repr, labels.tolist()[:8])) + (" …" if len(labels) > 8 else "")
         raise InputError(
             DOING,
-            f"y[{row}] = {y.tolist()[row]!r} is no label of the machine",
+            f"y[{row}] = {y.tolist()[row]!r} is not a label of the machine",
             f"its labels are {shown}; map y to them, or train a model that knows this one",
         )
     return codes

@@ -112,7 +112,9 @@ def read_parts(
     return train, other, held_out
 
 
-def _rows(machine: DecisionMachine, objective: Objective, X, y, weight, group) -> TensorRows:
+def _rows(
+    machine: DecisionMachine, objective: Objective, X: Any, y: Any, weight: Any, group: Any
+) -> TensorRows:
     x = np.array(machine.features(X))
     m = len(x)
     target = objective.encode(y)

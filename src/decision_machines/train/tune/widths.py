@@ -48,14 +48,16 @@ class Widths:
 
     def width(self, alpha: float) -> Float[np.ndarray, "J"]:
         """The unit of each test's threshold."""
-        return np.maximum(self.quantiles[alpha], self.half_gap)
+        found: np.ndarray = np.maximum(self.quantiles[alpha], self.half_gap)
+        return found
 
     def slope(self, alpha: float) -> Float[np.ndarray, "J"]:
         """How steep each test starts."""
         is_lumpy = self.quantiles[alpha] <= self.half_gap * (1 + 1e-9)
         with np.errstate(over="ignore"):
             slope = np.where(is_lumpy, LUMPY, SMOOTH) / self.width(alpha)
-        return np.clip(slope, 1 / STEEPEST, STEEPEST)
+        found: np.ndarray = np.clip(slope, 1 / STEEPEST, STEEPEST)
+        return found
 
 
 def measure(
@@ -128,7 +130,9 @@ def _reaching(
             yield j, order[start[low] : start[low + structure.n_leaves[j]]]
 
 
-def _values(machine: DecisionMachine, z: np.ndarray, j: int, rows: np.ndarray | None):
+def _values(
+    machine: DecisionMachine, z: np.ndarray, j: int, rows: np.ndarray | None
+) -> tuple[np.ndarray, int]:
     """The finite values of S z at a test, and a key under which its column's are kept."""
     taken = z if rows is None else z[rows]
     if machine.is_oblique:

@@ -1,0 +1,7 @@
+"""Which releases of XGBoost the tests run against."""
+
+from __future__ import annotations
+
+from ..releases import Releases
+
+RELEASES = Releases("XGBoost", oldest="2.0.3", newest="3.4")

@@ -1,0 +1,211 @@
+"""Run the conformance tests in the environments of the matrix: `make matrix`, `make matrix-fast`.
+
+    python tools/matrix/run.py [--sets 3.13-newest ...] [--rooms read ...] [--fast] [--dist dist]
+
+For each set: a virtual environment, the wheel (never the sources), the releases of the set, and
+pytest for each room. Results go to tools/matrix/results, and from there to docs/compatibility.md.
+In sets of the newest releases a library's deprecation warning is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from pythons import environment, find_python, install  # noqa: E402
+
+from matrix.page import write_page  # noqa: E402
+from matrix.sets import SETS, Environment, environments, left_to_others  # noqa: E402
+
+RESULTS = Path(__file__).parent / "results"
+SURPRISES = ("DeprecationWarning", "FutureWarning")
+
+
+def prepare(given: Environment, folder: Path, dist: Path | None) -> Path:
+    """The interpreter of the set's environment, with the wheel as it is now.
+
+    An environment is made once; it is made again where what it should hold has changed.
+    """
+    python = find_python(given.python)
+    if python is None:
+        raise LookupError(f"Python {given.python} is not here")
+    own, stamp = folder / given.name, folder / given.name / "requirements.txt"
+    wanted = "\n".join(given.requirements())
+    if stamp.exists() and stamp.read_text() == wanted:
+        inside = own / "bin" / "python"
+    else:
+        inside = environment(python, own)
+        install(inside, "--prefer-binary", *_without_cuda(given, inside))
+        stamp.write_text(wanted)
+    with tempfile.TemporaryDirectory() as made:
+        wheels = dist or Path(made)
+        if dist is None:
+            pip = [inside, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "--no-deps", "-w", made, str(ROOT)], check=True)
+        install(
+            inside,
+            "--no-deps",
+            "--force-reinstall",
+            "--no-index",
+            "--find-links",
+            str(wheels),
+            "decision-machines",
+        )
+    return inside
+
+
+def _without_cuda(given: Environment, inside: Path) -> list[str]:
+    """The requirements, without those that are installed here apart from what they ask for."""
+    heavy = [one for one in given.requirements() if one.startswith("xgboost==")]
+    for one in heavy:  # asks for CUDA's communication library, which no test needs
+        install(inside, "--no-deps", one)
+    return [one for one in given.requirements() if one not in heavy]
+
+
+def versions(inside: Path) -> dict[str, str]:
+    """Names and releases of all that is installed in the environment."""
+    code = (
+        "import importlib.metadata as m, json\n"
+        "print(json.dumps({d.metadata['Name'].lower(): d.version for d in m.distributions()}))"
+    )
+    told = subprocess.run([inside, "-c", code], capture_output=True, text=True, check=True)
+    return dict(sorted(json.loads(told.stdout).items()))
+
+
+def run_room(inside: Path, tests: list[str], surprises: bool, cores: int) -> dict[str, Any]:
+    """pytest's tally of these tests: passed, failed by name, skipped by reason."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        command += ["--continue-on-collection-errors"]
+        if cores > 1:
+            command += ["-n", str(cores)]
+        if surprises:
+            command += [f"-Werror::{warning}" for warning in SURPRISES]
+        started = time.perf_counter()
+        alone = os.environ | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [*command, *tests], cwd=ROOT, env=alone, capture_output=True, text=True
+        )
+        if not report.exists():
+            raise SystemExit(f"running {' '.join(tests)}: pytest wrote no report:\n{done.stdout}")
+        return tally(ElementTree.parse(report)) | {
+            "seconds": round(time.perf_counter() - started),
+            "tests": tests,
+        }
+
+
+def tally(report: ElementTree.ElementTree[Any]) -> dict[str, Any]:
+    """Counts of a report in JUnit's format."""
+    passed, failed, skipped = 0, [], Counter[str]()
+    for case in report.iter("testcase"):
+        problems = [*case.iter("failure"), *case.iter("error")]
+        skips = [*case.iter("skipped")]
+        if problems:
+            said = (problems[0].get("message") or "").splitlines() or [""]
+            failed.append(f"{case.get('classname')}::{case.get('name')}: {said[0][:160]}")
+        elif skips:
+            skipped[(skips[0].get("message") or "no reason given")[:160]] += 1
+        else:
+            passed += 1
+    return {"passed": passed, "failed": failed, "skipped": dict(sorted(skipped.items()))}
+
+
+def keep(found: dict[str, Any]) -> None:
+    """Store the set's results; rooms that were not run this time keep what they had."""
+    path = RESULTS / f"{found['set']}.json"
+    if path.exists():
+        before = json.loads(path.read_text())
+        same = all(before[key] == found[key] for key in ("python", "packages"))
+        if same:
+            found = found | {"rooms": before["rooms"] | found["rooms"]}
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def run_set(given: Environment, rooms: dict[str, list[str]], options: Any) -> dict[str, Any]:
+    """The results of one set, printed as they come."""
+    started = time.perf_counter()
+    inside = prepare(given, options.environments, options.dist)
+    print(f"{given.name}: ready after {time.perf_counter() - started:.0f} s", flush=True)
+    code = (
+        "import platform; print(platform.python_version(), platform.machine(), platform.system())"
+    )
+    told = subprocess.run([inside, "-c", code], capture_output=True, text=True, check=True)
+    python, machine, system = told.stdout.split()
+    found: dict[str, Any] = {
+        "set": given.name,
+        "date": time.strftime("%Y-%m-%d"),
+        "python": python,
+        "platform": f"{system} {machine}",
+        "packages": versions(inside),
+        "rooms": {},
+    }
+    for room, tests in rooms.items():
+        ignored = [f"--ignore={path}" for path in left_to_others(room)]
+        one = run_room(inside, [*tests, *ignored], given.is_newest, options.cores)
+        found["rooms"][room] = one
+        print(
+            f"{given.name} {room}: {one['passed']} passed, {len(one['failed'])} failed, "
+            f"{sum(one['skipped'].values())} skipped, {one['seconds']} s",
+            flush=True,
+        )
+        for line in one["failed"]:
+            print(f"    failed: {line}")
+        for reason, n in one["skipped"].items():
+            print(f"    skipped {n}: {reason}")
+        if not options.fast:
+            keep(found)
+    return found
+
+
+def main() -> None:
+    names = [one.name for one in environments()]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="+", choices=names, help="all of them, if not given")
+    parser.add_argument("--rooms", nargs="+", choices=list(SETS["rooms"]))
+    parser.add_argument(
+        "--fast",
+        action="store_true",
+        help="a part of the tests, on the newest Python that is here; keeps nothing",
+    )
+    parser.add_argument("--dist", type=Path, help="wheels that are already built")
+    parser.add_argument("--environments", type=Path, default=ROOT / "build" / "matrix")
+    parser.add_argument("--cores", type=int, default=1)
+    options = parser.parse_args()
+    rooms = SETS["fast"] if options.fast else SETS["rooms"]
+    rooms = {room: tests for room, tests in rooms.items() if room in (options.rooms or rooms)}
+    chosen = [one for one in environments() if one.name in (options.sets or names)]
+    if options.fast:
+        newest = [one for one in chosen if one.is_newest and one.python != "3.11"]
+        chosen = [one for one in reversed(newest) if find_python(one.python)][:1]
+        if not chosen:
+            print("Neither Python 3.13 nor 3.12 is here: the fast part of the matrix is NOT run.")
+    n_failed = 0
+    for given in chosen:
+        try:
+            found = run_set(given, rooms, options)
+        except LookupError as absent:
+            print(f"{given.name}: {absent}: NOT run")
+            continue
+        n_failed += sum(len(one["failed"]) for one in found["rooms"].values())
+        if not options.fast:
+            write_page()
+    if n_failed:
+        sys.exit(f"{n_failed} tests failed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What the environments of the matrix hold: read from sets.toml and pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETS = tomllib.loads((Path(__file__).parent / "sets.toml").read_text())
+# XGBoost without CUDA's gigabytes; the first release of this name is 3.0.
+CPU_ALONE = {"xgboost": "xgboost-cpu"}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Python and the releases that are installed into it."""
+
+    name: str
+    python: str
+    releases: str
+    instead: dict[str, str]
+
+    @property
+    def is_newest(self) -> bool:
+        return self.releases == "newest"
+
+    def requirements(self) -> list[str]:
+        """What pip is asked for: lower bounds as they stand, or the newest."""
+        wanted = [*declared().items(), *map(_parts, SETS["libraries"]["tests"])]
+        return [self._requirement(name, lowest) for name, lowest in wanted]
+
+    def _requirement(self, name: str, lowest: str) -> str:
+        if self.is_newest or name in ("pytest", "pytest-xdist", "hypothesis"):
+            return f"{CPU_ALONE.get(name, name)}>={lowest}"
+        return f"{name}=={self.instead.get(name, lowest)}"
+
+
+def environments() -> list[Environment]:
+    """The sets of sets.toml, in their order."""
+    return [
+        Environment(one["name"], one["python"], one["releases"], one.get("instead", {}))
+        for one in SETS["set"]
+    ]
+
+
+def declared() -> dict[str, str]:
+    """Lower bounds of the dependencies and of the libraries' extras, as pyproject.toml has them."""
+    extras: dict[str, Any] = PROJECT["optional-dependencies"]
+    listed = [*PROJECT["dependencies"]]
+    for extra in SETS["libraries"]["extras"]:
+        listed += extras[extra]
+    return dict(map(_parts, listed))
+
+
+def left_to_others(room: str) -> list[str]:
+    """Tests in the room's folders that are another room's."""
+    rooms: dict[str, list[str]] = SETS["rooms"]
+    return [
+        path
+        for other, paths in rooms.items()
+        for path in paths
+        if other != room and any(Path(own) in Path(path).parents for own in rooms[room])
+    ]
+
+
+def _parts(requirement: str) -> tuple[str, str]:
+    found = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[\w+\])?>=([0-9.]+)", requirement)
+    if found is None:
+        raise SystemExit(f"reading requirements: {requirement!r} has no lower bound name>=release")
+    return found[1], found[2]
