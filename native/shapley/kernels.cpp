@@ -18,8 +18,10 @@ constexpr int kBytes = 32;
 constexpr int kBytes = 16;
 #endif
 
-// Rows of a group: kGroup vectors, which every step takes one after the other, so that what it
-// looks up and broadcasts serves them all, and one need not wait for the results of another.
+// Rows of a group: kGroup vectors, which every step takes one after the other. It must stay 1:
+// with more, the compiler fuses a * b + c * d one way for one vector and the other way for the
+// next, and a row's last bit would depend on its place in the batch. Four would be a quarter
+// faster.
 #if defined(DM_SCALAR)
 constexpr int kGroup = 1;
 template <typename T>
@@ -27,7 +29,7 @@ using Native = T;
 template <typename T>
 using Mask = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 #else
-constexpr int kGroup = 4;
+constexpr int kGroup = 1;
 template <typename T>
 struct NativeOf {
     using Int = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
