@@ -21,7 +21,7 @@
 
 namespace dm::shapley {
 
-constexpr int64_t kVectorBytes = 128;  // two vectors, the widest of any target
+constexpr int64_t kVectorBytes = 256;  // of a group: four vectors, the widest of any target
 
 // What a step does. Names say which children are leaves.
 enum class Op : int32_t {

@@ -187,7 +187,8 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             Test<T>* test = fill(path.test(), path.prior());
             to.resize(static_cast<size_t>(level) + 2);
             if (path.prior() >= 0) {
-                tests_[part.tests + static_cast<size_t>(path.test_at(path.prior()) - root)].is_prior = 1;
+                tests_[part.tests + static_cast<size_t>(path.test_at(path.prior()) - root)]
+                    .is_prior = 1;
                 test->table = static_cast<int32_t>(tables_.size() - part.tables);
                 const double z = path.share_above();
                 for (double y : rule.y) tables_.push_back(static_cast<T>(y / (z * (1 - y) + y)));

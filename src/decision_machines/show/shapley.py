@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..machine.digits import rounded
 from ..machine.feature_names import feature_number
 from .display import LEFT, QUIET, RIGHT, Display
 
@@ -96,7 +95,7 @@ class ShapleyDisplay(Display):
         if np.isnan(x):
             return "missing"
         labels = self.labels.get(f, ())
-        return str(labels[int(x)]) if x == int(x) and 0 <= x < len(labels) else rounded(x)
+        return str(labels[int(x)]) if 0 <= x < len(labels) and x == int(x) else f"{x:.4g}"
 
     def _draw(self, ax: Any) -> None:
         getattr(self, f"_draw_{self.kind}")(ax)
@@ -108,7 +107,7 @@ class ShapleyDisplay(Display):
         ax.barh(range(len(shown)), mean, color=LEFT, height=0.7)
         for i, value in enumerate(mean):
             ax.annotate(
-                rounded(value), (value, i), (4, 0), textcoords="offset points", va="center",
+                f"{value:.3g}", (value, i), (4, 0), textcoords="offset points", va="center",
                 color="0.35", fontsize=8,
             )  # fmt: skip
         ax.set_yticks(range(len(shown)), [self.names[f] for f in shown])
@@ -162,8 +161,9 @@ class ShapleyDisplay(Display):
         ax.axvline(self.base, color="0.8", lw=1, ls="--", zorder=0)
         ax.set_yticks(range(n), [name for name, _ in steps[::-1]])
         ax.set_ylim(-0.9, n - 0.4)
+        ax.use_sticky_edges = False
         ax.margins(x=0.14)
-        ax.set_xlabel(f"margin: from {rounded(self.base)} (no feature known) to {rounded(at)}")
+        ax.set_xlabel(f"margin: from {self.base:.4g} (no feature known) to {at:.4g}")
         ax.set_title("How one margin comes about")
 
     def _draw_dependence(self, ax: Any) -> None:

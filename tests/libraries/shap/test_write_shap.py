@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_values_by_paths_are_those_of_the_source_given_the_training_rows(library
 
 
 def test_values_by_paths_of_a_boosted_classifier_are_of_rows_counted_not_of_xgboosts_covers():
-    """XGBoost weighs rows by their hessians and keeps that as cover; a machine does not keep it."""
+    """XGBoost weighs rows by their hessians and keeps that as cover, and so does its machine."""
     from library_models import data
 
     model = models("xgboost")["XGBClassifier"]
@@ -98,6 +99,8 @@ def test_values_by_paths_of_a_boosted_classifier_are_of_rows_counted_not_of_xgbo
     theirs = np.asarray(shap.TreeExplainer(model).shap_values(X))
     assert np.abs(ours - theirs).max() > 1e-3 * np.abs(theirs).max()
     assert "differ" in dm.DecisionMachine.to_shap.__doc__
+    by_covers = np.asarray(shap.TreeExplainer(machine.to_shap()).shap_values(X))
+    np.testing.assert_allclose(by_covers, theirs, rtol=1e-4, atol=1e-5 * np.abs(theirs).max())
 
 
 def test_values_are_shapleys_on_the_thresholds_too():
@@ -136,7 +139,7 @@ def test_values_are_shapleys_on_the_thresholds_too():
 
 def test_values_by_paths_need_rows_and_shap_says_so():
     machine = dm.convert(models("sklearn")["DecisionTreeRegressor"])
-    explainer = shap.TreeExplainer(machine.to_shap())
+    explainer = shap.TreeExplainer(replace(machine, cover=None).to_shap())
     with pytest.raises(Exception, match="does not cover all the leaves"):
         explainer.shap_values(rows(machine, 3))
 

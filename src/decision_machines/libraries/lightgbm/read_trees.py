@@ -103,14 +103,20 @@ class Forest:
         of_trees = [tree for tree, n in zip(self.text.trees, self.n_splits, strict=True) if n]
         if not all(b"internal_count" in t and b"leaf_count" in t for t in of_trees):
             return None
-        internal = self.text.real(b"internal_count", self.n_splits)
+        internal = self._counts(b"internal_count", self.n_splits)
         # A tree of one leaf may leave its count out; none is needed there.
-        has_count = self.n_splits > 0
         counts = np.zeros(int(np.sum(self.n_leaves)))
-        counts[np.repeat(has_count, self.n_leaves)] = self.text.real(
-            b"leaf_count", np.where(has_count, self.n_leaves, 0)
+        counts[np.repeat(self.n_splits > 0, self.n_leaves)] = self._counts(
+            b"leaf_count", self.n_leaves
         )
         return stored_cover(internal[splits], counts[leaves], test_start)
+
+    def _counts(self, key: bytes, sizes: np.ndarray) -> np.ndarray:
+        """A list of numbers of every tree that has splits; of the others whatever is written."""
+        written = [len(tree.get(key, b"").split()) for tree in self.text.trees]
+        has_splits = self.n_splits > 0
+        sizes = np.where(has_splits, sizes, written)
+        return self.text.real(key, sizes)[np.repeat(has_splits, sizes)]
 
     def _layout(self) -> Layout:
         """The nodes of each tree counted as one: its splits, then its leaves, written ~leaf."""

@@ -1,9 +1,8 @@
 """A machine as what `shap.TreeExplainer` takes: its trees in a dictionary.
 
 SHAP values by background rows (`feature_perturbation="interventional"`) need the trees alone. Those
-by paths (`"tree_path_dependent"`) need how many rows reached each node in training, which a machine
-does not keep: they are counted from the rows that the user gives. A library that stores something
-else as cover, as XGBoost does with sums of hessians, has other values by paths.
+by paths (`"tree_path_dependent"`) need how much training weight reached each node: the machine's
+covers, or counts of the rows that the user gives.
 """
 
 from __future__ import annotations
@@ -37,7 +36,12 @@ def to_shap(machine: DecisionMachine, X: Any = None) -> dict[str, Any]:
     t = nodes.spread(machine.t.astype(np.float64), -1.0)
     default = np.where(nodes.spread(missing_answers(machine) < 0, False), nodes.left, nodes.right)
     values = _values(machine, nodes) * factor
-    weight = np.zeros(len(nodes.test)) if X is None else _weights(machine, nodes, X)
+    if X is not None:
+        weight = _weights(machine, nodes, X)
+    elif machine.cover is not None:
+        weight = nodes.spread(machine.cover.tests, machine.cover.leaves)
+    else:
+        weight = np.zeros(len(nodes.test))
     trees = []
     for i in range(machine.n_trees):
         at = nodes.tree(i)

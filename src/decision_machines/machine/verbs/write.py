@@ -147,18 +147,16 @@ class WriteVerbs:
         """What `shap.TreeExplainer` takes: a dictionary of the trees, whose output is `margin`.
 
         With background rows, ``TreeExplainer(machine.to_shap(), rows)``, the values are those of
-        the source model, within rounding. Without them SHAP weighs the sides of a test by how many
-        rows went there in training, which a machine does not keep: the rows X are counted instead.
-        The values still sum to the margin, and they are the source's where it counts training rows
-        too (LightGBM, scikit-learn) and X holds these rows. They differ from those of XGBoost's
-        classifiers, whose covers are sums of hessians, and of models trained on weighted or drawn
-        rows.
+        the source model, within rounding. Without them SHAP weighs the sides of a test by the
+        training weight that went there: the machine's covers, or, where X is given, counts of its
+        rows, whose values differ from the source's where that stores something else, as XGBoost
+        does with sums of hessians. `shap_values` gives the values by covers, and far faster.
 
         Parameters
         ----------
         X
-            The rows to count at each node, best those of training; needed only where SHAP is
-            given no background rows.
+            Rows to count at each node instead of the machine's covers; needed where it has none
+            and SHAP is given no background rows.
         """
         from ...libraries.shap.write import to_shap
 

@@ -106,7 +106,7 @@ export function attributionBars(machine, found) {
   const rest = order.slice(MOST_FEATURES_SHOWN);
   if (rest.length) shown.push([`${rest.length} more`, rest.reduce((sum, f) => sum + phi[f], 0)]);
   const most = Math.max(...shown.map(([, v]) => Math.abs(v)), Number.MIN_VALUE);
-  const signed = (v) => (v > 0 ? "+" : "") + short(v);
+  const signed = (v) => (v < 0 ? "−" : "+") + Number(Math.abs(v).toPrecision(4));
   const item = ([name, v]) => {
     const bar = html("span", { class: `added-bar ${v < 0 ? "less" : "more"}` });
     bar.style.width = `${(50 * Math.abs(v)) / most}%`;
