@@ -36,14 +36,14 @@ class Asked:
         """scikit-learn's decision_function: margins, a vector where there is one."""
         machine: Any = self.assembly.members[member]
         margin = machine.margin(self.X, **self.how)
-        return margin[:, 0] if margin.shape[1] == 1 else margin
+        return np.asarray(margin[:, 0] if margin.shape[1] == 1 else margin)
 
     def by_method(self, member: int) -> np.ndarray:
         """What the source asks this member for."""
         method = self.assembly.words["methods"][member]
-        return {"predict": self.predict, "decision_function": self.decision}.get(
-            method, self.proba
-        )(member)
+        if method == "predict":
+            return self.predict(member)
+        return self.decision(member) if method == "decision_function" else self.proba(member)
 
     def score(self, member: int) -> np.ndarray:
         """The score of the second of two classes."""
@@ -65,7 +65,7 @@ def predict(assembly: Assembly, X: Any, *, n_threads: int | None, engine: str) -
     if own is not None:
         return own(asked)
     assert assembly.classes is not None
-    return assembly.classes[np.argmax(PROBABILITIES[assembly.rule](asked), axis=1)]
+    return np.asarray(assembly.classes[np.argmax(PROBABILITIES[assembly.rule](asked), axis=1)])
 
 
 def predict_proba(assembly: Assembly, X: Any, *, n_threads: int | None, engine: str) -> Any:
@@ -119,11 +119,11 @@ def sum_of_probabilities(asked: Asked) -> np.ndarray:
             total += proba
         else:
             total[:, [int(c) for c in seen.split()]] += proba
-    return total / asked.n
+    return np.asarray(total / asked.n)
 
 
 def sum_of_values(asked: Asked) -> np.ndarray:
-    return sum(asked.predict(i) for i in range(asked.n)) / asked.n
+    return np.asarray(sum(asked.predict(i) for i in range(asked.n)) / asked.n)
 
 
 # ---------------------------------------------------------------------- calibrations
@@ -136,7 +136,7 @@ def calibrated(asked: Asked) -> np.ndarray:
         found = _calibrated_member(asked, i)
         mean = np.zeros(found.shape) if mean is None else mean
         mean += found
-    return mean / asked.n
+    return np.asarray(mean / asked.n)
 
 
 def _calibrated_member(asked: Asked, i: int) -> np.ndarray:
@@ -169,15 +169,17 @@ def _bent(numbers: Any, name: str, scores: np.ndarray) -> np.ndarray:
         from scipy.special import expit
 
         a, b = numbers[f"{name}.sigmoid"]
-        return expit(-(a * scores + b))
+        return np.asarray(expit(-(a * scores + b)))
     from scipy.interpolate import interp1d
 
     x, y = numbers[f"{name}.x"], numbers[f"{name}.y"]
     low, high = numbers[f"{name}.range"]
     scores = np.clip(scores.astype(x.dtype), low, high)
     if len(y) == 1:
-        return y.repeat(scores.shape)
-    return interp1d(x, y, kind="linear", bounds_error=False)(scores).astype(scores.dtype)
+        return np.asarray(y.repeat(scores.shape))
+    return np.asarray(
+        interp1d(x, y, kind="linear", bounds_error=False)(scores).astype(scores.dtype)
+    )
 
 
 def _temperature(scores: np.ndarray, is_decision: bool, beta: float) -> np.ndarray:
@@ -206,7 +208,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     """scikit-learn's softmax of rows."""
     x = x - np.max(x, axis=1).reshape((-1, 1))
     e = np.exp(x)
-    return e / np.sum(e, axis=1).reshape((-1, 1))
+    return np.asarray(e / np.sum(e, axis=1).reshape((-1, 1)))
 
 
 def threshold(asked: Asked) -> np.ndarray:
@@ -253,7 +255,9 @@ def _linear_scores(asked: Asked) -> np.ndarray:
     scores = X @ coef if coef.ndim == 1 else X @ coef.T
     scores = scores + intercept
     is_row = scores.ndim == 2 and scores.shape[1] == 1
-    return scores.reshape(-1) if is_row and asked.assembly.classes is not None else scores
+    return np.asarray(
+        scores.reshape(-1) if is_row and asked.assembly.classes is not None else scores
+    )
 
 
 def linear_probabilities(asked: Asked) -> np.ndarray:
@@ -272,7 +276,7 @@ def linear_prediction(asked: Asked) -> np.ndarray:
         return scores
     if scores.ndim == 1:
         return classes[(scores > 0).astype(np.intp)]
-    return classes[np.argmax(scores, axis=1)]
+    return np.asarray(classes[np.argmax(scores, axis=1)])
 
 
 # ---------------------------------------------------------------------- targets
@@ -283,7 +287,7 @@ def one_against_the_rest(asked: Asked) -> np.ndarray:
     if asked.n == 1:
         Y = np.concatenate(((1 - Y), Y), axis=1)
     total = np.sum(Y, axis=1)[:, np.newaxis]
-    return np.divide(Y, total, out=Y, where=total != 0)
+    return np.asarray(np.divide(Y, total, out=Y, where=total != 0))
 
 
 def rest_prediction(asked: Asked) -> np.ndarray:
@@ -293,7 +297,7 @@ def rest_prediction(asked: Asked) -> np.ndarray:
         at = 0.0 if asked.assembly.words["methods"][0] == "decision_function" else 0.5
         return classes[(asked.score(0) > at).astype(np.intp)]
     scores = np.stack([asked.score(i) for i in range(asked.n)], axis=1)
-    return classes[np.argmax(scores, axis=1)]
+    return np.asarray(classes[np.argmax(scores, axis=1)])
 
 
 def one_against_one(asked: Asked) -> np.ndarray:
@@ -313,8 +317,8 @@ def one_against_one(asked: Asked) -> np.ndarray:
     Y = votes + total / (3 * (np.abs(total) + 1))
     if k == 2:
         is_decision = asked.assembly.words["methods"][0] == "decision_function"
-        return classes[(Y[:, 1] > (0.0 if is_decision else 0.5)).astype(np.intp)]
-    return classes[Y.argmax(axis=1)]
+        return np.asarray(classes[(Y[:, 1] > (0.0 if is_decision else 0.5)).astype(np.intp)])
+    return np.asarray(classes[Y.argmax(axis=1)])
 
 
 def several_targets(asked: Asked) -> np.ndarray:

@@ -122,8 +122,8 @@ class RowFunction:
     def _leaves(self, x: np.ndarray) -> np.ndarray:
         machine = self.machine
         if refusal(machine) is not None:
-            found: np.ndarray = walk.apply(machine, x)
-            return found[0]
+            walked: np.ndarray = walk.apply(machine, x)[0]
+            return walked
         leaves: np.ndarray = machine._prepared.compiled(machine).coded(x, leaves=True)[0]
         return leaves
 

@@ -265,7 +265,7 @@ def certify_assembly(
             break
     return Certificate(
         assembly.source,
-        *(sum(getattr(p, name) for p in parts) for name in COUNTED),
+        **{name: sum(getattr(p, name) for p in parts) for name in COUNTED},
         compared="members one by one, then the whole model's predictions",
         first_disagreement=first,
         seconds=time.perf_counter() - begin,

@@ -50,9 +50,11 @@ def background_game(
     def worth(known: frozenset[int]) -> np.ndarray:
         total = np.zeros(machine.n_outputs)
         for other in others:
-            total += _game(
-                machine, lambda j, S, other=other: float((own if feature[j] in S else other)[j])
-            )(known)
+
+            def share(j: int, S: frozenset[int], other: np.ndarray = other) -> float:
+                return float((own if feature[j] in S else other)[j])
+
+            total += _game(machine, share)(known)
         return total / len(others)
 
     return worth
@@ -63,7 +65,7 @@ def _game(machine: DecisionMachine, share: Callable[[int, frozenset[int]], float
 
     def below(node: int, known: frozenset[int]) -> np.ndarray:
         if node < 0:
-            return V[~node]
+            return np.asarray(V[~node])
         part = share(node, known)
         low, high = machine.children[node].tolist()
         found = np.zeros(machine.n_outputs)

@@ -80,7 +80,7 @@ def shares(machine: DecisionMachine) -> Float[np.ndarray, "J"]:
 
 def test_features(machine: DecisionMachine) -> Int[np.ndarray, "J"]:
     """The feature that each test reads."""
-    return machine.columns.feature[machine.selection]
+    return np.asarray(machine.columns.feature[machine.selection])
 
 
 def factor(machine: DecisionMachine) -> float:

@@ -208,7 +208,7 @@ def _check_threads(n_threads: int | None) -> None:
 
 def _dtype(dtype: Any) -> str:
     try:
-        name = np.dtype(dtype).name
+        name = str(np.dtype(dtype).name)
     except TypeError:
         name = repr(dtype)
     if name not in DTYPES:

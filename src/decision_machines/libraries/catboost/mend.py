@@ -75,6 +75,6 @@ def _leaf_values(node: Any) -> Iterator[float]:
 
 def _biases(model: dict[str, Any]) -> list[float]:
     """The bias of each output: the second of `scale_and_bias`."""
-    both = model.get("scale_and_bias") or ()
-    found = both[1] if len(both) > 1 else ()
+    both: list[Any] = model.get("scale_and_bias") or []
+    found = both[1] if len(both) > 1 else []
     return [float(number) for number in (found if isinstance(found, list) else [found])]

@@ -60,6 +60,7 @@ def label_inputs(columns: Columns, limits: Limits) -> tuple[list[Any], list[Any]
         made = f"code{feature}"
         unknown = -1.0 if _tells_unknown_apart(columns) else float("nan")
         keys, values = [key for key, _ in labels], [float(code) for _, code in labels]
+        attributes: dict[str, Any] = {"keys_strings" if is_text else "keys_floats": keys}
         encoder = helper.make_node(
             "LabelEncoder",
             [name],
@@ -67,7 +68,7 @@ def label_inputs(columns: Columns, limits: Limits) -> tuple[list[Any], list[Any]
             domain="ai.onnx.ml",
             values_floats=values,
             default_float=unknown,
-            **{"keys_strings" if is_text else "keys_floats": keys},
+            **attributes,
         )
         nodes.append(encoder)
         if not is_text:

@@ -347,7 +347,7 @@ def _truths(document: Document, key: str) -> np.ndarray:
     return np.array(found, np.bool_)
 
 
-def _categories(document: Document, n_features: int) -> dict[int, tuple]:
+def _categories(document: Document, n_features: int) -> dict[int, tuple[Any, ...]]:
     entries = _by_feature(document, "categories", n_features)
     return {feature: _labels(labels, document) for feature, labels in entries}
 

@@ -36,7 +36,8 @@ def read_sklearn(model: Any, X: Any = None, monotone: Collection[Any] = ()) -> D
         )
     reader = reader_of(model)
     if reader is not None:
-        return reader(model, lambda member: convert(member, X, monotone=monotone))
+        read: DecisionMachine = reader(model, lambda member: convert(member, X, monotone=monotone))
+        return read
     for cls in type(model).__mro__:
         if cls.__module__.split(".")[0] != "sklearn":
             continue

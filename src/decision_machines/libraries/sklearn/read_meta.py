@@ -352,6 +352,7 @@ def is_bag_of_models(model: Any) -> bool:
 
 def reader_of(model: Any) -> Callable[[Any, Member], Any] | None:
     """The reader of a model made of models; None for any other."""
+    found: Callable[[Any, Member], Any] | None
     found = read_bag_of_models if is_bag_of_models(model) else None
     for cls in type(model).__mro__:
         if found is None and cls.__module__.split(".")[0] == "sklearn":

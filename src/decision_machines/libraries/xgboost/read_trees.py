@@ -188,7 +188,7 @@ def read_forest(
     )
 
 
-def _cover(trees: list[dict], found: Layout, sizes: np.ndarray, get: Any) -> Cover | None:
+def _cover(trees: list[dict[str, Any]], found: Layout, sizes: np.ndarray, get: Any) -> Cover | None:
     """The sums of hessians, where the file has them."""
     if not all("sum_hessian" in tree for tree in trees):
         return None

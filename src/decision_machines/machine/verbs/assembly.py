@@ -30,7 +30,9 @@ class AssemblyVerbs:
         """What the source's `predict_proba` gives; see `DecisionMachine.predict_proba`."""
         from ...run.assemblies import predict_proba
 
-        return predict_proba(self, X, n_threads=n_threads, engine=engine)
+        found: Float[np.ndarray, "m c"] | list[Float[np.ndarray, "m c"]]
+        found = predict_proba(self, X, n_threads=n_threads, engine=engine)
+        return found
 
     def save(self: Assembly, path: str | os.PathLike[str]) -> None:
         """Write it to a `.dm` file, which `dm.load` reads; see `DecisionMachine.save`."""

@@ -118,7 +118,7 @@ class PipelineOracle(Oracle):
             accepted = self.columns.accepted
             low, high = (-1e300, 1e300) if accepted is None else (accepted.low[f], accepted.high[f])
             ends = keys.keys(np.array([max(low, -1e300), min(high, 1e300)]))
-            spread = keys.values(np.linspace(*ends.tolist(), SPREAD).astype(np.int64))
+            spread = keys.values(np.linspace(ends[0], ends[1], SPREAD).astype(np.int64))
             around = np.linspace(t[0], t[-1], SPREAD) if len(t) else np.empty(0)
             for values in (between, spread, around):
                 some = np.repeat(start[None], len(values), axis=0)

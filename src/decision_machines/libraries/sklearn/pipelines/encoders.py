@@ -41,7 +41,7 @@ class Encoder(Handler):
             unknown = np.array([not _is_known(v, known, has_nan) for v in values], bool)
             refused = np.array([isinstance(v, float) and np.isinf(v) for v in values], bool)
         wrong = unknown & (step.handle_unknown == "error")
-        return wrong | refused
+        return np.asarray(wrong | refused)
 
     def benign(self, step: Any, i: int) -> Any:
         return np.asarray(step.categories_[i]).tolist()[0]

@@ -42,7 +42,7 @@ class Ordered:
             x = bits.astype(np.int32).view(np.float32)
         else:
             x = bits.view(np.float64)
-        return np.where(keys < 0, -x, x).astype(self.dtype)
+        return np.asarray(np.where(keys < 0, -x, x).astype(self.dtype))
 
     @property
     def lowest(self) -> int:
@@ -69,4 +69,4 @@ def between(
     step = np.maximum(width // np.uint64(n + 1), np.uint64(1))
     offset = step[:, None] * np.arange(1, n + 1, dtype=np.uint64)
     offset = np.minimum(offset, width[:, None] - np.uint64(1))
-    return (low.astype(np.uint64)[:, None] + offset).astype(np.int64)
+    return np.asarray((low.astype(np.uint64)[:, None] + offset).astype(np.int64))

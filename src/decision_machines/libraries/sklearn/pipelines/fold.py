@@ -335,12 +335,12 @@ class _Found:
     def _bounds(self, f: int, changes: np.ndarray, first_bad: bool) -> None:
         """The smallest and the largest number that is taken."""
         numbers = Ordered(self.raw.dtype(f))
-        changes = changes.tolist()
+        left: list[int] = changes.tolist()
         if first_bad:
-            start = changes.pop(0) + 1 if changes else numbers.highest
+            start = left.pop(0) + 1 if left else numbers.highest
             self.low[f] = float(numbers.values(np.array([start]))[0])
-        if changes:
-            self.high[f] = float(numbers.values(np.array([changes[0]]))[0])
+        if left:
+            self.high[f] = float(numbers.values(np.array([left[0]]))[0])
 
     def _columns(
         self, sets: dict[tuple[Any, ...], int], by_range: dict[int, np.ndarray]
@@ -374,7 +374,7 @@ class _Found:
             self.high,
             self.takes_missing | ~needed,
             needed,
-            self.refused,
+            {feature: tuple(codes) for feature, codes in self.refused.items()},
             graph.ignores_further,
             tuple((block, self.raw.dtype(block[0]).name) for block in blocks_of(graph)),
             tuple(sorted(self.raw.functions)),

@@ -48,7 +48,7 @@ class Handler:
 def refuses_infinite(column: np.ndarray) -> np.ndarray:
     """Infinite numbers, which scikit-learn refuses nearly everywhere."""
     if column.dtype.kind == "f":
-        return np.isinf(column)
+        return np.asarray(np.isinf(column))
     if column.dtype == object:
         return np.array([isinstance(v, float) and abs(v) == np.inf for v in column], bool)
     return np.zeros(len(column), bool)
@@ -57,9 +57,9 @@ def refuses_infinite(column: np.ndarray) -> np.ndarray:
 def refuses_all_but_finite(column: np.ndarray) -> np.ndarray:
     """Infinite numbers and NaN."""
     if column.dtype.kind == "f":
-        return ~np.isfinite(column)
+        return np.asarray(~np.isfinite(column))
     is_missing = np.array([v is None or v != v for v in column.tolist()], bool)
-    return is_missing | refuses_infinite(column)
+    return np.asarray(is_missing | refuses_infinite(column))
 
 
 def around(points: np.ndarray, dtype: Any = np.float64) -> np.ndarray:

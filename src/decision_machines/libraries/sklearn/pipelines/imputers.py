@@ -64,7 +64,7 @@ class Imputer(Marked):
 
 class Indicator(Marked):
     def sources(self, step: Any, n: int) -> list[int]:
-        return np.asarray(step.features_).tolist()
+        return [int(f) for f in step.features_]
 
 
 def _is_nan(value: Any) -> bool:

@@ -63,7 +63,7 @@ class Bins(Handler):
 def _below(edges: np.ndarray, dtype: Any) -> np.ndarray:
     with np.errstate(over="ignore"):
         cast = edges.astype(dtype)
-    return np.nextafter(cast, np.array(-np.inf, cast.dtype)).astype(np.float64)
+    return np.asarray(np.nextafter(cast, np.array(-np.inf, cast.dtype)).astype(np.float64))
 
 
 KNOWN: dict[Callable[..., Any], tuple[float, ...]] = {
@@ -136,7 +136,7 @@ class Selector(Handler):
             from ... import convert
 
             convert(chosen_by)  # scikit-learn walks its trees unchecked; a file may say anything
-        return np.asarray(step.get_support(indices=True)).tolist()
+        return [int(f) for f in step.get_support(indices=True)]
 
     def takes_nan(self, step: Any) -> bool:
         return takes_nan_by_tag(step)

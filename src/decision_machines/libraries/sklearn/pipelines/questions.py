@@ -56,7 +56,7 @@ class Questions:
     def answers(self, columns: np.ndarray, rows: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Whether question `which[k]` is answered yes in row `rows[k]`."""
         z = columns[rows, self.column[which]]
-        return np.where(z != z, self.missing_left[which], z <= self.t[which])
+        return np.asarray(np.where(z != z, self.missing_left[which], z <= self.t[which]))
 
 
 @dataclass

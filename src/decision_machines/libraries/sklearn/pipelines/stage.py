@@ -166,11 +166,13 @@ class Scale:
 
     @functools.cached_property
     def origin(self) -> list[int]:
-        return self.parent.origin
+        found: list[int] = self.parent.origin
+        return found
 
     @functools.cached_property
     def is_rounded(self) -> list[bool]:
-        return self.parent.is_rounded
+        found: list[bool] = self.parent.is_rounded
+        return found
 
     def run(self, run: Run) -> Any:
         return self.parent.run(run) * self.weight
@@ -246,12 +248,12 @@ def column_of(given: Any, i: int) -> np.ndarray:
     if hasattr(given, "iloc"):
         return np.asarray(given.iloc[:, i])
     if sp.issparse(given):
-        return given[:, [i]].toarray()[:, 0]
-    return given[:, i]
+        return np.asarray(given[:, [i]].toarray()[:, 0])
+    return np.asarray(given[:, i])
 
 
 def dense(found: Any) -> np.ndarray:
     """What a step gives, as an array."""
     if sp.issparse(found):
-        return found.toarray()
+        return np.asarray(found.toarray())
     return np.asarray(found)
