@@ -75,7 +75,7 @@ def test_what_is_no_table_is_refused_in_words(tmp_path):
     with pytest.raises(dm.InputError, match="its name says parquet"):
         read_table(tmp_path / "r.parquet")
     (tmp_path / "r.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
-    with pytest.raises(dm.InputError, match="no text"):
+    with pytest.raises(dm.InputError, match="not Parquet, Arrow or text"):
         read_table(tmp_path / "r.csv")
     with pytest.raises(dm.InputError, match="is a folder"):
         read_table(tmp_path)

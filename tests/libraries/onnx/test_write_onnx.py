@@ -29,7 +29,12 @@ def run(model, X):
 
 
 def written(machine, operator):
-    """The model and the causes that it is warned of; None where it is refused."""
+    """The model and the causes that it is warned of; None where it is refused.
+
+    Labels in a graph have tests of their own: test_write_labels.
+    """
+    if machine.columns.categories or machine.columns.table_categories:
+        return None, ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -115,7 +115,7 @@ class Forest:
         """A list of numbers of every tree that has splits; of the others whatever is written."""
         written = [len(tree.get(key, b"").split()) for tree in self.text.trees]
         has_splits = self.n_splits > 0
-        sizes = np.where(has_splits, sizes, written)
+        sizes = np.where(has_splits, sizes, np.array(written, np.int64))
         return self.text.real(key, sizes)[np.repeat(has_splits, sizes)]
 
     def _layout(self) -> Layout:

@@ -69,7 +69,7 @@ HIST = _known(
     training=f"{_TREE_TRAINING} categorical_features early_stopping interaction_cst "
     "l2_regularization learning_rate max_bins max_iter n_iter_no_change quantile scoring tol "
     "validation_fraction warm_start _feature_subsample_rng _random_seed _scorer "
-    "_use_validation_data do_early_stopping_ _label_encoder _fitted_with_sw",
+    "_use_validation_data do_early_stopping_ _label_encoder _fitted_with_sw _in_fit",
     statistics="train_score_ validation_score_",
     repeated="_is_categorical_remapped _n_features n_trees_per_iteration_",
 )

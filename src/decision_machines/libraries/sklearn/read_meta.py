@@ -305,7 +305,14 @@ def read_bag_of_models(model: Any, member: Member) -> Assembly:
         )
     n = model.n_estimators
     estimators = list(model.estimators_)[:n]
-    members = tuple(member(e) for e in estimators)
+    read = []
+    for i, estimator in enumerate(estimators):
+        try:
+            read.append(member(estimator))
+        except UnsupportedModelError as error:
+            found = f"its estimators_[{i}], a {type(estimator).__name__}: {error.found}"
+            raise _refused(model, found, error.remedy) from error
+    members = tuple(read)
     if not hasattr(model, "classes_"):
         return Assembly("sum of values", members, source=source_of(model))
     if not all(hasattr(e, "predict_proba") for e in estimators):
