@@ -39,25 +39,24 @@ void add_answers(const Term& term, const float* x, int64_t size, Keys& keys) {
 
 }  // namespace
 
-void Table::hold(const uint64_t* keys, int64_t n_keys) {
+void Table::hold(const uint64_t* keys, int64_t n) {
+    n_keys = static_cast<uint32_t>(n);
     int bits = 1;
-    while ((int64_t{1} << bits) < 2 * n_keys) ++bits;
+    while ((int64_t{1} << bits) < 2 * n) ++bits;
     shift = 64 - bits;
     const size_t mask = (size_t{1} << bits) - 1;
-    slots.assign(mask + 1, {0, static_cast<uint32_t>(n_keys)});
-    for (int64_t i = 0; i < n_keys; ++i) {
+    slots.assign(mask + 1, {0, n_keys});
+    for (uint32_t i = 0; i < n_keys; ++i) {
         size_t at = static_cast<size_t>((keys[i] * kSpread) >> shift);
         while (slots[at].row != n_keys) at = (at + 1) & mask;
-        slots[at] = {keys[i], static_cast<uint32_t>(i)};
+        slots[at] = {keys[i], i};
     }
 }
 
 uint32_t Table::row(uint64_t key) const {
     const size_t mask = slots.size() - 1;
-    const uint32_t none =
-        static_cast<uint32_t>(static_cast<int64_t>(values.size()) / n_statistics - 1);
     size_t at = static_cast<size_t>((key * kSpread) >> shift);
-    while (slots[at].row != none && slots[at].key != key) at = (at + 1) & mask;
+    while (slots[at].row != n_keys && slots[at].key != key) at = (at + 1) & mask;
     return slots[at].row;
 }
 
@@ -76,9 +75,8 @@ void Tables::read_block(const float* x, int64_t n_rows, int64_t first, int64_t s
             else
                 add_answers(term, column, size, keys);
         }
-        const uint32_t none = static_cast<uint32_t>(
-            static_cast<int64_t>(table.values.size()) / table.n_statistics - 1);
-        for (int64_t i = 0; i < size; ++i) rows[i] = keys.known[i] ? table.row(keys.key[i]) : none;
+        for (int64_t i = 0; i < size; ++i)
+            rows[i] = keys.known[i] ? table.row(keys.key[i]) : table.n_keys;
         for (const Column& column : table.columns) {
             float* out = z + column.output * n_rows + first;
             const float* values = table.values.data() + column.statistic;

@@ -32,11 +32,12 @@ struct Table {
     std::vector<Term> terms;
     std::vector<Column> columns;
     std::vector<Slot> slots;
-    int shift;  // a key's slot is the top bits of its product
+    int shift;        // a key's slot is the top bits of its product
+    uint32_t n_keys;  // also the row of what is not held
     int64_t n_statistics;
     std::vector<float> values;  // (n_keys + 1, n_statistics), the last for a key not held
 
-    void hold(const uint64_t* keys, int64_t n_keys);
+    void hold(const uint64_t* keys, int64_t n);
     uint32_t row(uint64_t key) const;
 };
 
