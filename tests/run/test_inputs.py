@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from strategies import machines, make_machine, margins_of, probe_rows, walk_all
 
 import decision_machines as dm
+from decision_machines.run.inputs.features import read_features
 
 NAMES = ("age", "income", "height", "weight")
 ROW = [2.0, 1.0, 2.0, 2.0]
@@ -690,3 +691,10 @@ def test_torch_tensors_are_read_or_refused_in_words():
         except dm.InputError as refused:
             found = [5.0, 2.0, 6.0] if "What to do" in str(refused) else None
         assert found == [5.0, 2.0, 6.0]
+
+
+@pytest.mark.parametrize("X", [None, 3, "text", object()])
+def test_what_is_not_rows_is_refused_by_machines_with_labels_too(X):
+    columns = dm.Columns(2, np.float64, categories={0: ("x", "y")}, encodes_arrays=True)
+    with pytest.raises(dm.InputError, match="reading X"):
+        read_features(X, columns)

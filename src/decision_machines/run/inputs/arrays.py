@@ -71,7 +71,8 @@ def encoded(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
 
 def _has_text(X: Any) -> bool:
     """Whether rows given as lists hold text, which NumPy would spread over all of them."""
-    return any(isinstance(value, str) for row in X for value in np.atleast_1d(row).tolist())
+    rows = X if isinstance(X, (list, tuple)) else ()
+    return any(isinstance(value, str) for row in rows for value in np.atleast_1d(row).tolist())
 
 
 def _floats(x: np.ndarray) -> np.ndarray:
