@@ -31,6 +31,7 @@ import pytest
 sys.exit(pytest.main(sys.argv[1:]))" \
     "$root/tests/run/test_native.py" "$root/tests/run/test_categories.py" \
     "$root/tests/run/test_table_reader.py" "$root/tests/run/test_row_function.py" \
-    "$root/tests/relax/test_native_soft.py" \
+    "$root/tests/relax/test_native_soft.py" "$root/tests/explain/test_shapley.py" \
+    "$root/tests/libraries/catboost/test_ctr.py" \
     "$root/tests/train/test_class_step.py" "$root/tests/train/test_axis.py" \
     "$root/tests/train/test_axis_splits.py" -q -p no:cacheprovider --rootdir "$root" "$@"

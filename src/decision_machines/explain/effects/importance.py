@@ -39,11 +39,11 @@ class Importance:
     drops: Float[np.ndarray, "n repeats"] | None
     """How much of the score is lost when the feature's values are shuffled."""
     attribution: Float[np.ndarray, "n"] | None = None
-    """Mean of |φ| over the rows, by paths, added over outputs; None without covers."""
+    """Mean of ``|φ|`` over the rows, by paths, added over outputs; None without covers."""
 
     @property
     def mean(self) -> Float[np.ndarray, "n"]:
-        """Mean loss of score by shuffling; mean of |φ| where rows came without answers; shares of
+        """Mean loss of score by shuffling; mean of ``|φ|`` where rows came without answers; shares of
         all tests where no rows came."""
         if self.drops is not None:
             return np.asarray(self.drops.mean(axis=1))
@@ -126,7 +126,7 @@ def importance(
 def _attribution(
     machine: DecisionMachine, X: Any, n_threads: int | None
 ) -> Float[np.ndarray, "n"] | None:
-    """Mean of |φ| over rows, added over outputs; None where there are no values by paths."""
+    """Mean of ``|φ|`` over rows, added over outputs; None where there are no values by paths."""
     if not has_path_values(machine):
         return None
     values = np.abs(machine.shap_values(X, n_threads=n_threads))

@@ -400,7 +400,7 @@ class ExplainVerbs:
         Parameters
         ----------
         X, y
-            Rows and their true labels or values. With rows there is the mean of |φ|, Shapley
+            Rows and their true labels or values. With rows there is the mean of ``|φ|``, Shapley
             values by paths, where the machine has covers; with both, the cost of shuffling.
         n_repeats, seed
             Of the shuffles, which are those of scikit-learn's `permutation_importance`.
