@@ -27,9 +27,9 @@ class ShapleyDisplay(Display):
     X
         Rows; of a waterfall one row.
     kind
-        "bar": the mean of ``|φ|`` over the rows, feature by feature. "beeswarm": every row's value of
-        every feature, coloured by the feature's own value. "waterfall": how one row's margin comes
-        about, from the base upwards. "dependence": a feature's value against its share.
+        "bar": the mean of ``|φ|`` over the rows, feature by feature. "beeswarm": every row's value
+        of every feature, coloured by the feature's own value. "waterfall": how one row's margin
+        comes about, from the base upwards. "dependence": a feature's value against its share.
     feature
         Of "dependence": a name or a number; by default the one with the largest mean of ``|φ|``.
     background

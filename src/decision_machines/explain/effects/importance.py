@@ -43,8 +43,8 @@ class Importance:
 
     @property
     def mean(self) -> Float[np.ndarray, "n"]:
-        """Mean loss of score by shuffling; mean of ``|φ|`` where rows came without answers; shares of
-        all tests where no rows came."""
+        """Mean loss of score by shuffling; mean of ``|φ|`` where rows came without answers; shares
+        of all tests where no rows came."""
         if self.drops is not None:
             return np.asarray(self.drops.mean(axis=1))
         if self.attribution is not None:
