@@ -9,7 +9,6 @@ one feature after the other can be found.
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -144,7 +143,7 @@ def _check_all_found(
     if others is not None and len(others) * len(labels) <= MOST_SUMS:
         adds = label_adds(combination.factors()[combination.cats.index(largest)], labels)
         is_given = np.zeros(len(keys), bool)
-        for some in itertools.chain(np.array_split(adds, max(len(others) * len(adds) >> 20, 1))):
+        for some in np.array_split(adds, max(len(others) * len(adds) >> 20, 1)):
             sums = (others[:, None] + some).ravel()
             at = np.minimum(np.searchsorted(keys, sums), len(keys) - 1)
             is_given[at[keys[at] == sums]] = True
