@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import decision_machines.show
+import decision_machines
+from decision_machines.libraries.javascript.modules import MODULES
 
-PAGE = Path(decision_machines.show.__file__).parent / "page"
+PACKAGE = Path(decision_machines.__file__).parent
+EVALUATOR = PACKAGE / "libraries" / "javascript"
+PAGE = PACKAGE / "show" / "page"
 
 
 def run_module(code, data):
@@ -20,7 +23,9 @@ def run_module(code, data):
     if node is None:
         pytest.skip("node is not installed, so JavaScript cannot be run")
     head = f"""
-    const page = (name) => import({json.dumps(PAGE.as_uri())} + "/" + name + ".js");
+    const evaluator = {json.dumps(MODULES)}.map((name) => [name, {json.dumps(EVALUATOR.as_uri())}]);
+    const folder = (name) => new Map(evaluator).get(name) ?? {json.dumps(PAGE.as_uri())};
+    const page = (name) => import(`${{folder(name)}}/${{name}}.js`);
     const data = JSON.parse(await new Promise((done) => {{
       let text = "";
       process.stdin.setEncoding("utf8").on("data", (part) => (text += part));

@@ -223,7 +223,7 @@ def test_every_link_is_pythons(show, dtype):
 
 def names_of(table, module):
     """The names in an object of the page's sources; each stands on a line of its own."""
-    text = (resources.files("decision_machines.show") / "page" / module).read_text("utf-8")
+    text = (resources.files("decision_machines.libraries.javascript") / module).read_text("utf-8")
     (body,) = re.findall(rf"^const {table} = \{{\n(.*?)^\}};", text, re.MULTILINE | re.DOTALL)
     return re.findall(r"^  (\w+)(?:: |\()", body, re.MULTILINE)
 

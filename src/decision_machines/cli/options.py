@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-MODEL_FILE = "The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM)."
+MODEL_FILE = (
+    "The file to write: .dm, .onnx, .json or .ubj (XGBoost), .txt (LightGBM), .h (C), .mjs or .js "
+    "(JavaScript), .sql (DuckDB)."
+)
 TABLE = "CSV, TSV (packed or not), Parquet or Arrow"
 
 Model = Annotated[Path, typer.Argument(help="A model file of any supported library.")]

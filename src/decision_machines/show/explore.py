@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..files.atomic import write_atomically
+from ..libraries.javascript.modules import evaluator, joined
 from .page_data import page_data
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 MODULES = (
-    *("numbers", "machine", "columns", "evaluate", "links", "decisions", "soften"),
+    *("numbers", "soften"),
     *("cells", "moves", "goals", "reach", "tree_change", "forest_change", "one_feature"),
     *(
         "change_search",
@@ -52,9 +53,7 @@ MODULES = (
     ),
     *("theme", "check", "app"),
 )
-"""The page's modules, each after those that it imports."""
-IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
-EXPORT = re.compile(r"^export ", re.MULTILINE)
+"""The page's own modules, each after those that it imports; the evaluator stands before all."""
 
 
 def explore(
@@ -94,8 +93,8 @@ def page(data: dict[str, Any]) -> str:
 
 
 def joined_modules() -> str:
-    """The modules as one: imports dropped, because all names stand in one scope."""
-    return "\n".join(EXPORT.sub("", IMPORT.sub("", _source(f"{name}.js"))) for name in MODULES)
+    """The evaluator that exported modules have too, and the page's own modules, as one script."""
+    return joined([*evaluator(), *(_source(f"{name}.js") for name in MODULES)])
 
 
 def as_json(data: Any) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import lightgbm
     import onnx
@@ -75,6 +77,136 @@ class WriteVerbs:
 
         model: onnx.ModelProto = to_onnx(self, operator=operator, margins=margins, labels=labels)
         return model
+
+    def to_c(
+        self: DecisionMachine,
+        path: str | os.PathLike[str],
+        *,
+        margins: bool = False,
+        prefix: str = "dm",
+    ) -> Path:
+        """Write the machine as one C99 header that needs libm alone, and give its path.
+
+        The header holds tables and one small kernel: `dm_margin(const double *x, double *out)`,
+        `dm_predict`, `dm_predict_proba` (where there are classes), `dm_apply` and
+        `dm_margin_batch`, with the sizes `DM_N_FEATURES`, `DM_N_OUTPUTS`, … Data are `static
+        const`. Margins and exit leaves are the machine's to the bit; responses call the C
+        library's exponential.
+
+        A row is numbers, NaN where missing. A feature given as labels is its code, which
+        `dm_label(feature, text, &code)` or
+        `dm_label_number` looks up. A label that is a text is predicted by its
+        position in `dm_classes`.
+
+        Parameters
+        ----------
+        path
+            By custom ends in `.h`.
+        margins
+            Whether to leave link and labels out: `dm_predict` gives margins.
+        prefix
+            What names begin with, instead of `dm`; two models in one program need two.
+
+        Raises
+        ------
+        UnsupportedModelError
+            Where the header cannot say what the machine does.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = dm.figure_one().to_c(f"{folder}/model.h")
+        ...     "int dm_margin(const double *x, double *out)" in path.read_text()
+        True
+        """
+        from ...libraries.c.write import to_c
+
+        return to_c(self, path, margins=margins, prefix=prefix)
+
+    def to_javascript(
+        self: DecisionMachine, path: str | os.PathLike[str], *, margins: bool = False
+    ) -> Path:
+        """Write the machine as one ES module without dependencies, and give its path.
+
+        It runs in browsers and in node, and exports `margin(row)`, `predict(row)`,
+        `predictProba(row)`, `response(row)`, `apply(row)`, `features` and `classes`. A row is an
+        array of numbers in the order of the features, or an object by feature name; NaN, null and
+        undefined are missing. Features given as labels take labels; in an array, a number is the
+        label's code unless the model's arrays hold labels. Margins are the machine's, to the bit;
+        what a link makes of them may differ in the last place, with the engine's exponential.
+
+        Parameters
+        ----------
+        path
+            By custom ends in `.mjs`.
+        margins
+            Whether to leave link and labels out: `predict` gives margins.
+
+        Raises
+        ------
+        UnsupportedModelError
+            Where the module cannot say what the machine does.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = dm.figure_one().to_javascript(f"{folder}/model.mjs")
+        ...     "export const margin" in path.read_text()
+        True
+        """
+        from ...libraries.javascript.write import to_javascript
+
+        return to_javascript(self, path, margins=margins)
+
+    def to_sql(
+        self: DecisionMachine,
+        dialect: str = "duckdb",
+        *,
+        table: str = "rows",
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        outputs: str = "margin",
+        keep: Sequence[str] = (),
+    ) -> str:
+        """The text of one SELECT that scores a table (extra `sql`).
+
+        Its columns are the kept ones, and then the outputs. Margins are the machine's to the bit in
+        DuckDB and PostgreSQL; other databases are written for and not run in the tests. NULL and
+        NaN are missing; labels are compared as they are. Where the machine refuses a row, the
+        outputs are NULL.
+
+        Parameters
+        ----------
+        dialect
+            "duckdb", "postgres", "sqlite", "bigquery" or "snowflake".
+        table
+            The table, or view, of rows; dots separate a schema from it.
+        columns
+            The column of each feature, in their order, or feature → column where names differ.
+            By default features have the names of their columns.
+        outputs
+            "margin", "response", "predict_proba" or "predict".
+        keep
+            Columns of the table to give as well, such as a key.
+
+        Raises
+        ------
+        UnsupportedModelError
+            Where SQL cannot say what the machine does, or the database does not compute so.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> text = dm.figure_one().to_sql(table="people", columns=["a", "b", "c", "d"], keep=["id"])
+        >>> text.splitlines()[-3:]
+        ['SELECT k0 AS "id",', '  m0 AS "margin"', 'FROM s2']
+        """
+        from ...libraries.sql.write import to_sql
+
+        return to_sql(self, dialect, table=table, columns=columns, outputs=outputs, keep=keep)
 
     def to_xgboost(
         self: DecisionMachine, *, margins: bool = False

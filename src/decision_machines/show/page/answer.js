@@ -1,8 +1,8 @@
 // The answer of the whole machine: prediction, responses, margins.
 
 import { full, percent } from "./numbers.js";
-import { decide, knowsDecision, outputName, probabilities } from "./decisions.js";
-import { knowsLink, respond } from "./links.js";
+import { decide, knowsDecision, outputName, probabilities } from "../../libraries/javascript/decisions.js";
+import { knowsLink, respond } from "../../libraries/javascript/links.js";
 import { attribute, attributionBars } from "./attribution.js";
 import { byId, html } from "./svg.js";
 

@@ -1,8 +1,8 @@
 // The page: its state (x, the tree, the temperature, what is unfolded) and what follows from it.
 
-import { bytesOf, readMachine, unpack } from "./machine.js";
-import { evaluate } from "./evaluate.js";
-import { respond } from "./links.js";
+import { bytesOf, readMachine, unpack } from "../../libraries/javascript/machine.js";
+import { evaluate } from "../../libraries/javascript/evaluate.js";
+import { respond } from "../../libraries/javascript/links.js";
 import { softMargins, softTree } from "./soften.js";
 import { searchChange } from "./change_search.js";
 import { condition } from "./conditions.js";

@@ -1,6 +1,6 @@
 // What each feature adds to the margin of this x: Shapley values by paths, as in explain/shapley.
 
-import { answerOf } from "./evaluate.js";
+import { answerOf } from "../../libraries/javascript/evaluate.js";
 import { short } from "./numbers.js";
 import { html } from "./svg.js";
 

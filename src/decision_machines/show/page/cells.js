@@ -4,9 +4,10 @@
 // own dtype, and then one cell for NaN. A test answers the same throughout a cell, so questions
 // about all inputs become questions about cells.
 
-import { nextDown, nextUp, rounding } from "./numbers.js";
-import { Rule } from "./machine.js";
-import { ZERO, columnValue } from "./columns.js";
+import { rounding } from "../../libraries/javascript/rounding.js";
+import { nextDown, nextUp } from "./numbers.js";
+import { Rule } from "../../libraries/javascript/machine.js";
+import { ZERO, columnValue } from "../../libraries/javascript/columns.js";
 
 const BEYOND_CATEGORIES = 2 ** 31;
 const known = new WeakMap();

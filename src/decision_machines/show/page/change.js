@@ -1,9 +1,9 @@
 // What would change the answer of the whole machine: what is wanted, and what was found and proven.
 
 import { full, nextDown, parse } from "./numbers.js";
-import { evaluate } from "./evaluate.js";
-import { decide, knowsDecision, outputName } from "./decisions.js";
-import { knowsLink, respond } from "./links.js";
+import { evaluate } from "../../libraries/javascript/evaluate.js";
+import { decide, knowsDecision, outputName } from "../../libraries/javascript/decisions.js";
+import { knowsLink, respond } from "../../libraries/javascript/links.js";
 import { answerFor, predictionText } from "./answer.js";
 import { outputRange } from "./goals.js";
 import { MOST_BOXES, searchChange } from "./change_search.js";

@@ -4,7 +4,7 @@
 // that is proven. Everything else: one feature at a time. A search is a generator, so that the page
 // stays alive; every change that it gives was tried on the machine itself.
 
-import { evaluate } from "./evaluate.js";
+import { evaluate } from "../../libraries/javascript/evaluate.js";
 import { cellsOf } from "./cells.js";
 import { movesFrom } from "./moves.js";
 import { functionsOf, goalOf } from "./goals.js";

@@ -1,7 +1,7 @@
 // The page checks itself: rows that Python has answered are answered here again.
 
-import { unpack } from "./machine.js";
-import { evaluate } from "./evaluate.js";
+import { unpack } from "../../libraries/javascript/machine.js";
+import { evaluate } from "../../libraries/javascript/evaluate.js";
 import { answerFor } from "./answer.js";
 import { plural } from "./words.js";
 import { byId } from "./svg.js";

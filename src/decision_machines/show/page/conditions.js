@@ -2,8 +2,8 @@
 // machine/conditions.py writes them; the tests hold both to the same texts.
 
 import { boundary, fewDigits, full, nextDown } from "./numbers.js";
-import { Rule } from "./machine.js";
-import { ZERO, categoryOf } from "./columns.js";
+import { Rule } from "../../libraries/javascript/machine.js";
+import { ZERO, categoryOf } from "../../libraries/javascript/columns.js";
 
 const FEW_LABELS = 6;
 const FEW_TERMS = 4;

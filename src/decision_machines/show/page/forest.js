@@ -1,7 +1,7 @@
 // Which tree is shown: a list with a filter, and a strip with what every tree gives to the answer.
 
-import { leafValue } from "./evaluate.js";
-import { outputName } from "./decisions.js";
+import { leafValue } from "../../libraries/javascript/evaluate.js";
+import { outputName } from "../../libraries/javascript/decisions.js";
 import { plural } from "./words.js";
 import { byId, html, svg } from "./svg.js";
 

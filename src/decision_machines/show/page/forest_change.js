@@ -4,7 +4,7 @@
 // split by a test. A box from which nothing was left is proven to hold no such x. The search stops
 // after so many boxes, and says what it has proven by then.
 
-import { evaluate } from "./evaluate.js";
+import { evaluate } from "../../libraries/javascript/evaluate.js";
 import { Reach } from "./reach.js";
 import { asChange, rowAt } from "./moves.js";
 

@@ -5,8 +5,8 @@
 // must reach a number, or a margin that must reach another.
 
 import { nextDown } from "./numbers.js";
-import { decide } from "./decisions.js";
-import { respond } from "./links.js";
+import { decide } from "../../libraries/javascript/decisions.js";
+import { respond } from "../../libraries/javascript/links.js";
 
 const answerTo = ({ output }, margin) => decide(output, margin, respond(output, margin));
 

@@ -1,7 +1,8 @@
 // The controls of x: a slider, a number field and "missing" for each feature; labels in a list.
 
-import { full, parse, rounding } from "./numbers.js";
-import { Rule } from "./machine.js";
+import { rounding } from "../../libraries/javascript/rounding.js";
+import { full, parse } from "./numbers.js";
+import { Rule } from "../../libraries/javascript/machine.js";
 import { byId, html, svg } from "./svg.js";
 
 const MOST_SHOWN = 40;

@@ -1,7 +1,7 @@
 // h, a column for each test; below it B, a row for each leaf; at the foot what makes h: S z, t and S.
 
 import { short } from "./numbers.js";
-import { pathTo } from "./machine.js";
+import { pathTo } from "../../libraries/javascript/machine.js";
 import { columnName, plural, sideName } from "./words.js";
 import { GridView, letter, rowWeight } from "./grid_view.js";
 import { cut, setAttribute, setText, svg, textWidth } from "./svg.js";

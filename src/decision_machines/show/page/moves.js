@@ -4,8 +4,8 @@
 // whole numbers only) to any whole number, one with labels to any of them. None becomes missing.
 
 import { nextUp } from "./numbers.js";
-import { Rule } from "./machine.js";
-import { castFeatures } from "./columns.js";
+import { Rule } from "../../libraries/javascript/machine.js";
+import { castFeatures } from "../../libraries/javascript/columns.js";
 import { cellOf } from "./cells.js";
 
 /**

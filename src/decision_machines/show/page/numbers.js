@@ -1,7 +1,6 @@
 // Numbers: reading what people type, writing what the machine holds, and their neighbours.
 
-/** Rounding to the dtype: to float32, or not at all. */
-export const rounding = (single) => (single ? Math.fround : (value) => value);
+import { rounding } from "../../libraries/javascript/rounding.js";
 
 /** Rounded to so many digits, as mantissa and exponent. */
 const ofDigits = (value, n) => value.toExponential(n - 1);

@@ -1,9 +1,10 @@
 // Where boxes of inputs cannot be bounded: one feature moved at a time, the whole machine asked.
 
-import { nextDown, nextUp, rounding } from "./numbers.js";
-import { Rule } from "./machine.js";
-import { castFeatures, readColumns } from "./columns.js";
-import { evaluate } from "./evaluate.js";
+import { rounding } from "../../libraries/javascript/rounding.js";
+import { nextDown, nextUp } from "./numbers.js";
+import { Rule } from "../../libraries/javascript/machine.js";
+import { castFeatures, readColumns } from "../../libraries/javascript/columns.js";
+import { evaluate } from "../../libraries/javascript/evaluate.js";
 
 /** Values of one feature at which some test may turn, and their distances: [{feature, to, size}]. */
 export function* valuesToTry(machine, cells, moves, scales) {

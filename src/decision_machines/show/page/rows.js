@@ -1,7 +1,7 @@
 // The row picker: x as one of the rows that came with the page.
 
 import { parse } from "./numbers.js";
-import { unpack } from "./machine.js";
+import { unpack } from "../../libraries/javascript/machine.js";
 import { byId, html } from "./svg.js";
 
 export class Rows {

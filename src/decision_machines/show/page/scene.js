@@ -1,7 +1,7 @@
 // Everything that follows from the state, computed once and then only drawn.
 
-import { pathTo, shapeOf } from "./machine.js";
-import { agreements, evaluate, leafValue, selected, similarities, testResults } from "./evaluate.js";
+import { pathTo, shapeOf } from "../../libraries/javascript/machine.js";
+import { agreements, evaluate, leafValue, selected, similarities, testResults } from "../../libraries/javascript/evaluate.js";
 import { softMargins, softTree } from "./soften.js";
 import { answerFor, focusOutput } from "./answer.js";
 

@@ -1,7 +1,7 @@
 // The soft tree: a leaf's weight is the product of the gates σ(±q/τ) along its path (Eq. soft).
 
-import { shapeOf } from "./machine.js";
-import { finish, leafValue, selected } from "./evaluate.js";
+import { shapeOf } from "../../libraries/javascript/machine.js";
+import { finish, leafValue, selected } from "../../libraries/javascript/evaluate.js";
 
 const BOUND = Number.MAX_VALUE / 4;
 const FAR = 1e30;

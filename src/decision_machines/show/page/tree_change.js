@@ -3,9 +3,9 @@
 // Within a leaf the answer is one, and each feature can be moved into the leaf's box without regard
 // to the others. So the nearest point of every box is all that has to be looked at: exact.
 
-import { margins } from "./evaluate.js";
-import { treeSpan } from "./machine.js";
-import { castFeatures } from "./columns.js";
+import { margins } from "../../libraries/javascript/evaluate.js";
+import { treeSpan } from "../../libraries/javascript/machine.js";
+import { castFeatures } from "../../libraries/javascript/columns.js";
 import { goesLeft } from "./cells.js";
 import { asChange } from "./moves.js";
 

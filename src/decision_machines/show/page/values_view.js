@@ -1,7 +1,7 @@
 // What becomes of each leaf: its score p, its weight, and its row of V.
 
 import { short } from "./numbers.js";
-import { outputName } from "./decisions.js";
+import { outputName } from "../../libraries/javascript/decisions.js";
 import { plural } from "./words.js";
 import { GridView, letter, rowWeight } from "./grid_view.js";
 import { cut, setAttribute, setText, svg, textWidth } from "./svg.js";

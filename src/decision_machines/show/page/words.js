@@ -1,9 +1,9 @@
 // Tests, leaves and cells in words.
 
 import { full, percent, short, wholePercent } from "./numbers.js";
-import { Rule, pathTo } from "./machine.js";
+import { Rule, pathTo } from "../../libraries/javascript/machine.js";
 import { condition } from "./conditions.js";
-import { outputName } from "./decisions.js";
+import { outputName } from "../../libraries/javascript/decisions.js";
 
 const LEAF_VALUES = 4;
 

@@ -1,6 +1,6 @@
 // How raw features x become the columns z that tests read.
 
-import { rounding } from "./numbers.js";
+import { rounding } from "./rounding.js";
 import { Rule } from "./machine.js";
 
 export const ZERO = Math.fround(1e-35);
@@ -32,8 +32,11 @@ export function columnValue(machine, column, value) {
 
 /** The columns z of features already cast. */
 export function readColumns(machine, cast, z = new Float64Array(machine.columns.rule.length)) {
-  const { feature } = machine.columns;
-  for (let c = 0; c < z.length; c += 1) z[c] = columnValue(machine, c, cast[feature[c]]);
+  const { feature, rule } = machine.columns;
+  for (let c = 0; c < z.length; c += 1) {
+    const value = cast[feature[c]];
+    z[c] = rule[c] === Rule.VALUE ? value : columnValue(machine, c, value);
+  }
   return z;
 }
 

@@ -1,8 +1,9 @@
 // The machine's arithmetic: h = sgn(S z − t), exit leaves, p = B̄ h, and the sum in its own dtype.
 
-import { rounding } from "./numbers.js";
+import { rounding } from "./rounding.js";
 import { shapeOf } from "./machine.js";
 import { castFeatures, readColumns } from "./columns.js";
+import { exitLeaves } from "./walk.js";
 
 /** (S z)_j: the column that a test reads, or the weighted sum of an oblique test, term by term. */
 export function selected(machine, z, test) {
@@ -25,12 +26,15 @@ export function answerOf(machine, z, test) {
 
 /** The leaf where z leaves a tree, counted from 0 within the tree. */
 export function exitLeaf(machine, z, tree) {
-  const start = machine.testStart[tree];
-  if (machine.testStart[tree + 1] === start) return 0;
+  const { selection, t, missing, children, testStart } = machine;
+  const start = testStart[tree];
+  if (testStart[tree + 1] === start) return 0;
   let node = 0;
   while (node >= 0) {
     const test = start + node;
-    node = machine.children[2 * test + (answerOf(machine, z, test) < 0 ? 0 : 1)];
+    const q = selection ? z[selection[test]] : selected(machine, z, test);
+    const isLeft = q <= t[test] || (Number.isNaN(q) && missing[test] < 0);
+    node = children[2 * test + (isLeft ? 0 : 1)];
   }
   return ~node;
 }
@@ -92,23 +96,42 @@ export function finish(output, total) {
 
 /** The k margins of a row whose exit leaves are known, added tree after tree. */
 export function margins(machine, cast, exits) {
-  const { output, width, feeds, nTrees } = machine;
+  const { output, nTrees } = machine;
   if (output.aggregate === "median") return [weightedMedian(machine, cast, exits)];
-  const round = rounding(output.single);
   const isSum = output.aggregate === "sum";
   const start = { sum: 0, min: Infinity, max: -Infinity }[nTrees ? output.aggregate : "sum"];
-  const total = Array.from({ length: output.k }, (_, o) =>
-    isSum && output.base_first ? output.base[o] : start,
-  );
-  const join = { sum: (a, b) => round(a + b), min: Math.min, max: Math.max }[output.aggregate];
+  const total = new Float64Array(output.k).fill(start);
+  if (isSum && output.base_first) total.set(output.base);
+  if (!isSum || machine.linear) return finish(output, joinLeaves(machine, cast, exits, Array.from(total)));
+  // Of float32 sums, an array of that type does the rounding.
+  const kept = output.single ? new Float32Array(total) : total;
+  addLeaves(machine, exits, kept);
+  return finish(output, Array.from(kept));
+}
+
+/** Add the values of the exit leaves, tree after tree. */
+function addLeaves({ V, testStart, feeds, width, nTrees, output }, exits, total) {
+  const round = rounding(output.single);
+  for (let tree = 0; tree < nTrees; tree += 1) {
+    const at = (testStart[tree] + tree + exits[tree]) * width;
+    if (feeds[tree] >= 0) total[feeds[tree]] += round(V[at]);
+    else for (let c = 0; c < width; c += 1) total[c] += round(V[at + c]);
+  }
+}
+
+/** The same for leaves that are functions, and for the least or the largest value. */
+function joinLeaves(machine, cast, exits, total) {
+  const { output, width, feeds, nTrees } = machine;
+  const round = rounding(output.single);
+  const join = { sum: (a, b) => a + b, min: Math.min, max: Math.max }[output.aggregate];
   for (let tree = 0; tree < nTrees; tree += 1) {
     const leaf = machine.testStart[tree] + tree + exits[tree];
     for (let c = 0; c < width; c += 1) {
       const o = feeds[tree] < 0 ? c : feeds[tree];
-      total[o] = join(total[o], round(leafValue(machine, cast, leaf, c)));
+      total[o] = round(join(total[o], round(leafValue(machine, cast, leaf, c))));
     }
   }
-  return finish(output, total);
+  return total;
 }
 
 /** The lowest value that half of the weight does not exceed. */
@@ -129,6 +152,8 @@ function weightedMedian(machine, cast, exits) {
 export function evaluate(machine, x) {
   const cast = castFeatures(machine, x);
   const z = readColumns(machine, cast);
-  const exits = Int32Array.from({ length: machine.nTrees }, (_, tree) => exitLeaf(machine, z, tree));
+  const exits = machine.selection
+    ? exitLeaves(machine, z)
+    : Int32Array.from({ length: machine.nTrees }, (_, tree) => exitLeaf(machine, z, tree));
   return { cast, z, exits, margin: margins(machine, cast, exits) };
 }

@@ -2,7 +2,7 @@
 // own, so responses may differ from Python's in the last place; margins never do.
 
 import { number } from "./machine.js";
-import { rounding } from "./numbers.js";
+import { rounding } from "./rounding.js";
 
 const sum = (values, round = (v) => v) => values.reduce((a, b) => round(a + b), 0);
 const largest = (values) => values.reduce((a, b) => (a > b || Number.isNaN(a) ? a : b), -Infinity);

@@ -16,7 +16,7 @@ export function bytesOf(base64) {
 }
 
 export function unpack(packed) {
-  return packed === null ? null : new TYPES[packed.type](bytesOf(packed.base64).buffer);
+  return packed == null ? null : new TYPES[packed.type](bytesOf(packed.base64).buffer);
 }
 
 export const Rule = Object.freeze({ VALUE: 0, NAN_AS_ZERO: 1, ZERO_AS_NAN: 2, MEMBER: 3 });

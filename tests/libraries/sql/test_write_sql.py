@@ -1,0 +1,314 @@
+"""Machines as SQL: run in DuckDB and PostgreSQL, and compared with the machine to the bit."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import io
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from library_models import LIBRARIES, data, models, table
+from strategies import make_machine, probe_rows
+
+import decision_machines as dm
+from decision_machines.errors import InputError, UnsupportedModelError
+from decision_machines.libraries.sql.dialects import KNOWN
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+
+REFUSED = {
+    "AdaBoostRegressor": "median",
+    "LGBMRegressor, linear": "linear",
+    "LGBMClassifier, table": "which labels belong",
+    "CatBoostClassifier, labels": "hashes",
+}
+
+
+def in_duckdb(query, **tables):
+    """(m, k) what the query gives; NULL is NaN."""
+    with duckdb.connect() as connection:
+        for name, frame in tables.items():
+            connection.register(name, frame)
+        found = connection.sql(query).fetchnumpy()
+    return np.stack([np.ma.filled(np.ma.asarray(v), np.nan) for v in found.values()], axis=1)
+
+
+def rows_of(name, machine):
+    """A table of rows that the model takes."""
+    if "table" in name or "labels" in name:
+        frame = table()[0]
+        if "labels" in name:
+            frame = frame.assign(color=frame["color"].astype(str), size=frame["size"].astype(str))
+        return frame
+    X = data("two" if machine.n_features == 6 else "three")[0][:, : machine.n_features]
+    if name.startswith(("GradientBoosting", "AdaBoost", "Isolation")):
+        X = np.nan_to_num(X)
+    return pd.DataFrame(X, columns=[f"c{i}" for i in range(machine.n_features)])
+
+
+def as_rows(frame, machine):
+    return frame if machine.columns.names is not None else frame.to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("library", "name"), [(library, name) for library in LIBRARIES for name in models(library)]
+)
+def test_models_of_every_library_in_duckdb(library, name):
+    machine = dm.convert(models(library)[name])
+    frame = rows_of(name, machine)
+    if name in REFUSED:
+        with pytest.raises(UnsupportedModelError, match=REFUSED[name]):
+            machine.to_sql(columns=list(frame.columns))
+        return
+    X = frame if "table" in name else frame.to_numpy()
+    found = in_duckdb(machine.to_sql(columns=list(frame.columns)), rows=frame)
+    assert found.dtype == machine.output.dtype
+    assert np.array_equal(found, machine.margin(X))
+
+
+def test_random_machines_in_duckdb():
+    rng = np.random.default_rng(4)
+    for dtype in (np.float32, np.float64):
+        for sums in (np.float32, np.float64):
+            for k in (1, 3):
+                machine = make_machine(
+                    rng.integers(1, 12, size=6).tolist(),
+                    rng,
+                    dtype=dtype,
+                    output_dtype=sums,
+                    values="real",
+                    n_outputs=k,
+                    narrow=k > 1,
+                )
+                X = probe_rows(machine, 80).astype(np.float64)
+                frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+                found = in_duckdb(machine.to_sql(columns=list(frame.columns)), rows=frame)
+                assert np.array_equal(found, machine.margin(X)), machine
+
+
+def test_more_trees_than_one_stage_adds_are_added_in_order():
+    machine = make_machine([3] * 250, np.random.default_rng(0), values="real", rules=False)
+    X = np.random.default_rng(1).standard_normal((50, machine.n_features))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    found = in_duckdb(machine.to_sql(columns=["a", "b", "c"]), rows=frame)
+    assert np.array_equal(found, machine.margin(X))
+
+
+@pytest.mark.parametrize("outputs", ["response", "predict_proba", "predict"])
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("lightgbm", "LGBMClassifier"),
+        ("lightgbm", "LGBMClassifier, 3"),
+        ("xgboost", "XGBClassifier, 3"),
+        ("sklearn", "RandomForestClassifier"),
+        ("catboost", "CatBoostClassifier"),
+    ],
+)
+def test_answers(library, name, outputs):
+    machine = dm.convert(models(library)[name])
+    frame = rows_of(name, machine)
+    X = frame.to_numpy()
+    query = machine.to_sql(columns=list(frame.columns), outputs=outputs)
+    with duckdb.connect() as connection:
+        connection.register("rows", frame)
+        found = connection.sql(query).df()
+    expected = np.asarray(getattr(machine, outputs)(X)).reshape(len(X), -1)
+    if outputs == "predict":
+        assert found["prediction"].astype(str).tolist() == expected[:, 0].astype(str).tolist()
+        return
+    tolerance = 1e-6 if machine.output.dtype == np.float32 else 1e-14
+    np.testing.assert_allclose(found.to_numpy(float), expected, rtol=tolerance, atol=1e-12)
+    if outputs == "predict_proba":
+        labels = machine.output.classes[0].tolist()
+        assert list(found.columns) == [f"probability_{label}" for label in labels]
+
+
+def test_kept_columns_come_first_and_names_can_differ():
+    machine = dm.figure_one()
+    frame = pd.DataFrame({"id": [7, 8], "a": [2, 0], "b": [1, 0], "c": [2, 0], "d": [2, 9]})
+    query = machine.to_sql(table="people", columns=["a", "b", "c", "d"], keep=["id"])
+    with duckdb.connect() as connection:
+        connection.register("people", frame)
+        found = connection.sql(query).df()
+    assert list(found.columns) == ["id", "margin"]
+    assert found["id"].tolist() == [7, 8]
+    assert (
+        found["margin"].tolist() == machine.predict(frame[["a", "b", "c", "d"]].to_numpy()).tolist()
+    )
+
+
+def test_what_the_machine_refuses_is_null():
+    machine = dm.convert(models("xgboost")["XGBClassifier, table"])
+    frame = table()[0].head(3).astype({"color": object})
+    frame.loc[1, "color"] = "ultraviolet"
+    frame.loc[2, "color"] = None
+    found = in_duckdb(machine.to_sql(), rows=frame)
+    assert np.isnan(found[1]).all()
+    known = frame.iloc[[0, 2]]
+    assert np.array_equal(found[[0, 2]], machine.margin(known))
+
+
+HOSTILE = ['a"b', "a'b", "a;--", "a`b", "select", "雪🌲", "a\\", "a\nb", "{x}", "%s"]
+
+
+@pytest.mark.parametrize("dialect", KNOWN)
+def test_hostile_names_stay_names(dialect):
+    import sqlglot
+
+    machine = make_machine([8] * 4, np.random.default_rng(0), n_features=len(HOSTILE), rules=False)
+    machine = replace(
+        machine,
+        columns=replace(machine.columns, names=tuple(HOSTILE), categories={}),
+        output=replace(machine.output, dtype=np.float64),
+    )
+    query = machine.to_sql(dialect, table="x\"'; drop table y", keep=['k"; --'])
+    (parsed,) = sqlglot.parse(query, read=dialect)
+    assert [table.name for table in parsed.find_all(sqlglot.exp.Table)].count(
+        "x\"'; drop table y"
+    ) == 1
+    assert {c.name for c in parsed.find_all(sqlglot.exp.Column)} >= set()
+    if dialect == "duckdb":
+        frame = pd.DataFrame(np.random.default_rng(1).standard_normal((9, 10)), columns=HOSTILE)
+        frame['k"; --'] = 1.0
+        with duckdb.connect() as connection:
+            connection.register(name, frame)
+            found = connection.sql(query).df()
+        assert found["margin"].tolist() == machine.margin(frame[HOSTILE])[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dialect": "oracle"},
+        {"outputs": "all"},
+        {"columns": ["a"]},
+        {"columns": {"nobody": "a"}},
+        {"columns": "abcd"},
+        {"keep": "id"},
+    ],
+)
+def test_rubbish_is_refused_in_words(given):
+    with pytest.raises(InputError, match="While writing a machine as SQL"):
+        dm.figure_one().to_sql(**given)
+
+
+def test_features_without_names_need_columns():
+    machine = make_machine([3], np.random.default_rng(0), rules=False)
+    with pytest.raises(InputError, match="no names of features"):
+        machine.to_sql()
+
+
+def test_a_database_without_float32_refuses_float32_sums():
+    machine = dm.convert(models("xgboost")["XGBRegressor"])
+    with pytest.raises(UnsupportedModelError, match="float32"):
+        machine.to_sql("sqlite", columns=[f"c{i}" for i in range(6)])
+
+
+def test_sqlite_runs_it():
+    import sqlite3
+
+    machine = dm.convert(models("lightgbm")["LGBMRegressor"])
+    frame = rows_of("LGBMRegressor", machine)
+    with sqlite3.connect(":memory:") as connection:
+        frame.to_sql("rows", connection, index=False)
+        found = pd.read_sql(machine.to_sql("sqlite", columns=list(frame.columns)), connection)
+    np.testing.assert_allclose(found["margin"], machine.margin(frame.to_numpy())[:, 0], rtol=1e-12)
+
+
+# -- PostgreSQL -----------------------------------------------------------------------------------
+
+
+def _server():
+    """Where PostgreSQL's programs are, and who may run them; None where it is not installed."""
+    places = [
+        os.path.dirname(shutil.which("initdb") or ""),
+        *glob.glob("/usr/lib/postgresql/*/bin"),
+    ]
+    found = [p for p in places if p and os.path.exists(f"{p}/initdb")]
+    user = None
+    if os.geteuid() == 0:
+        known = {entry.pw_name for entry in pwd.getpwall()}
+        user = next((name for name in ("postgres", "nobody") if name in known), None)
+        if user is None:
+            return None
+    return (found[-1], user) if found and shutil.which("psql") else None
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory):
+    server = _server()
+    if server is None:
+        pytest.skip("PostgreSQL's server is not installed")
+    programs, user = server
+    folder = f"/tmp/dm-postgres-{os.getpid()}"  # a socket's path is short
+    os.mkdir(folder, 0o700)
+    if user:
+        shutil.chown(folder, user)
+    options = {"check": True, "capture_output": True, "user": user, "cwd": "/"}
+
+    def query(text, data=None):
+        command = [
+            "psql",
+            "-X",
+            "-q",
+            "--csv",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            folder,
+            "-d",
+            "postgres",
+        ]
+        done = subprocess.run(
+            command, input=text if data is None else text + data, text=True, **options
+        )
+        return list(csv.reader(io.StringIO(done.stdout)))
+
+    try:
+        subprocess.run([f"{programs}/initdb", "-D", f"{folder}/data", "-A", "trust"], **options)
+        start = ["-o", f"-k {folder} -h ''", "-l", f"{folder}/log", "-w", "start"]
+        subprocess.run([f"{programs}/pg_ctl", "-D", f"{folder}/data", *start], **options)
+        yield query
+    finally:
+        stop = [f"{programs}/pg_ctl", "-D", f"{folder}/data", "-m", "immediate", "stop"]
+        subprocess.run(stop, **(options | {"check": False}))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("lightgbm", "LGBMClassifier, 3"),
+        ("xgboost", "XGBClassifier, table"),
+        ("xgboost", "XGBRegressor"),
+        ("sklearn", "HistGradientBoosting, table"),
+        ("sklearn", "RandomForestClassifier"),
+        ("catboost", "CatBoostRegressor"),
+    ],
+)
+def test_postgres_gives_the_same_bits(postgres, library, name):
+    machine = dm.convert(models(library)[name])
+    frame = rows_of(name, machine)
+    X = frame if "table" in name else frame.to_numpy()
+    kinds = [
+        f'"{c}" {"text" if isinstance(frame[c].iloc[0], str) else "double precision"}'
+        for c in frame.columns
+    ]
+    lines = frame.to_csv(index=True, header=False, na_rep="")
+    postgres(
+        f"drop table if exists rows; create table rows (id integer, {', '.join(kinds)});\n"
+        "copy rows from stdin with (format csv);\n" + lines + "\\.\n"
+    )
+    query = machine.to_sql("postgres", columns=list(frame.columns), keep=["id"])
+    found = postgres(f"select * from ({query}) as answers order by id;")[1:]
+    numbers = np.array([row[1:] for row in found], dtype=machine.output.dtype)
+    assert np.array_equal(numbers, machine.margin(X))
