@@ -71,7 +71,7 @@ app = typer.Typer(
 
     [bold]130[/] interrupted
 
-    [bold]141[/] whoever read the output went away
+    [bold]141[/] the program that read the output has ended
     """,
     no_args_is_help=True,
     rich_markup_mode="rich",

@@ -22,7 +22,7 @@ def convert(
     ],
     to: Annotated[
         str | None,
-        typer.Option("--to", help="dm, onnx, xgboost or lightgbm, whatever the suffix says."),
+        typer.Option("--to", help="dm, onnx, xgboost or lightgbm; overrides the suffix."),
     ] = None,
     operator: Annotated[
         str, typer.Option("--operator", help="For ONNX: tree operators v3 or v5.")

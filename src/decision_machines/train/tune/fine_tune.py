@@ -119,8 +119,8 @@ def tune(
     n_threads
         By default as many as torch uses.
     verbose
-        Whether to show progress; None shows it where somebody looks: a bar on a terminal and in a
-        notebook, in a pipe a line now and then. `show` is an older name for it.
+        Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
+        then. None shows it, too, but not for quick work in a pipe. `show` is an older name.
     keep_best_on_interrupt
         Whether Ctrl-C ends tuning early and gives the best so far, with `report.interrupted`. By
         default it raises `KeyboardInterrupt`.
