@@ -142,7 +142,7 @@ class _DecisionMachine:
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
             raise InputError(
                 doing,
-                f"validation is a {type(validation).__name__} and no (X, y) or (X, y, weights)",
+                f"validation is a {type(validation).__name__}, not (X, y) or (X, y, weights)",
                 "pass validation=(X, y)",
             )
         x = self._check_X(validation[0], reset=False, doing="reading validation rows")
@@ -155,7 +155,7 @@ class _DecisionMachine:
                 label = y.tolist()[int(np.argmax(unknown))]
                 raise InputError(
                     doing,
-                    f"validation has the label {label!r}, which y has not",
+                    f"validation has the label {label!r}, which y does not have",
                     "leave rows of unknown classes out",
                 )
             y = code

@@ -281,7 +281,7 @@ def _check_apart(data: Any, parts: list[Part], output: str) -> None:
     if within:
         raise InputError(
             f"writing {output}",
-            f"it would lie among the data, at {within[0]}",
+            f"it would be in the data's folder, {within[0]}",
             "give an output outside the data's folder",
         )
 

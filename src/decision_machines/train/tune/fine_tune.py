@@ -300,7 +300,7 @@ def _to_train_again(
     ):
         raise InputError(
             DOING,
-            f"refit={again!r} beside the source {machine!r}",
+            f"refit={again!r} for the source {machine!r}",
             "give the same kind of model, trained on training and validation rows",
         )
     return again
@@ -333,4 +333,8 @@ def _check_checkpoint(path: str | os.PathLike[str] | None, resume: bool) -> None
         return
     folder = Path(path).absolute().parent
     if not folder.is_dir():
-        raise InputError(DOING, f"checkpoint={str(path)!r} in no folder", f"make {folder} first")
+        raise InputError(
+            DOING,
+            f"checkpoint={str(path)!r} in a folder that does not exist",
+            f"make {folder} first",
+        )
