@@ -59,7 +59,7 @@ def page_data(
     notices = [NO_LABELS] if labels is None else []
     return {
         "title": title or machine.source or "Decision machine",
-        "machine": _machine(machine, labels or {}),
+        "machine": _machine(machine, labels or {}, integer_features(machine, X, rows)),
         "notices": notices,
         "spans": packed(spans),
         "whole": whole_features(rows),
@@ -91,7 +91,9 @@ def packed(array: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _machine(machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]) -> dict[str, Any]:
+def _machine(
+    machine: DecisionMachine, labels: dict[int, tuple[Any, ...]], integers: list[int]
+) -> dict[str, Any]:
     columns, trees = machine.columns, machine.trees
     test_tree, leaf_start = trees.of_test, trees.leaf_start
     first_test = trees.test_start[test_tree][:, None]
@@ -107,6 +109,7 @@ def _machine(machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]) -> di
             columns.names[i] if columns.names is not None else f"x[{i}]"
             for i in range(columns.n_features)
         ],
+        "integers": integers,
         "labels": {
             str(feature): [plain_label(columns, v) for v in found]
             for feature, found in labels.items()
@@ -219,6 +222,13 @@ def feature_spans(
             members = sets.members[ranges(sets.start, own)]
             spans[i] = 0, max(members.max(initial=1) + 1, spans[i, 1])
     return spans
+
+
+def integer_features(machine: DecisionMachine, X: Any, rows: np.ndarray | None) -> list[int]:
+    """The features that the rows hold as integers, where rows are many enough to tell."""
+    if rows is None or len(rows) < ENOUGH_ROWS:
+        return []
+    return sorted(told_by(X, machine.columns).whole)
 
 
 def whole_features(rows: Float[np.ndarray, "m n"] | None) -> list[int]:
