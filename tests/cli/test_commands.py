@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,9 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
+from typer.testing import CliRunner
+
+from decision_machines.cli import app
 
 
 def dm(*arguments, **options):
@@ -38,6 +43,16 @@ def test_demo_works_the_example_and_saves_a_picture(tmp_path):
     assert "p₄ = 0" in done.stdout
     assert "equal" in done.stdout
     assert (tmp_path / "templates.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", [c.callback.__name__ for c in app.registered_commands])
+def test_paragraphs_of_a_help_page_are_broken_by_the_terminal_alone(name):
+    (command,) = [c for c in app.registered_commands if c.callback.__name__ == name]
+    shown = CliRunner().invoke(app, [name, "--help"], env={"TERMINAL_WIDTH": "1000"}).stdout
+    lines = {" ".join(line.split()) for line in shown.splitlines()}
+    for paragraph in inspect.cleandoc(command.callback.__doc__).split("\n\n"):
+        words = " ".join(re.sub(r"\[/?(?:bold)?\]", "", paragraph).split())
+        assert words in lines
 
 
 def test_help_lists_the_commands():

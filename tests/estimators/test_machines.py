@@ -196,7 +196,7 @@ def test_validation_rows_may_be_given():
     names = np.array(["a", "b"])[y]
     model = DecisionMachineClassifier(max_leaves=4, n_iterations=20)
     assert model.fit(X[:100], names[:100], validation=(X[100:], names[100:])).score(X, names) > 0.8
-    with pytest.raises(InputError, match="label 'c', which y has not"):
+    with pytest.raises(InputError, match="label 'c', which y does not have"):
         model.fit(X[:100], names[:100], validation=(X[100:], np.full(50, "c")))
     with pytest.raises(InputError, match=r"no \(X, y\)"):
         model.fit(X, names, validation=X)

@@ -108,6 +108,24 @@ def test_labels_that_only_a_table_gives_are_in_the_words():
     assert found.exact
 
 
+def test_labels_are_in_the_words_though_another_label_column_is_never_tested():
+    import pandas as pd
+    from lightgbm import LGBMRegressor
+
+    rng = np.random.default_rng(0)
+    labels, others = rng.choice(["red", "green", "blue"], 300), rng.choice(["a", "b"], 300)
+    table = pd.DataFrame({"other": pd.Categorical(others), "colour": pd.Categorical(labels)})
+    model = LGBMRegressor(
+        n_estimators=2, num_leaves=2, min_data_per_group=1, cat_smooth=1, verbose=-1, n_jobs=1
+    ).fit(table, (labels == "red").astype(float))
+    machine = dm.convert(model)
+    assert "other" not in str(machine.rules())
+    assert "colour in {red}" in str(machine.rules())
+    assert dm.certify(machine, model)
+    np.testing.assert_array_equal(machine.predict(table), model.predict(table))
+    assert dm.convert(machine.to_lightgbm()).equals(dm.convert(model.booster_))
+
+
 def test_an_oblique_rule_writes_its_weights():
     import scipy.sparse as sp
 

@@ -258,13 +258,16 @@ console.log(JSON.stringify(data.map((one) => {
 """
 
 
-def printed_by_the_page(found):
+def printed_by_the_page(found, whole=()):
     parts = [page_data(m, None, None, title=None, max_rows=1)["machine"] for m in found]
-    return run_module(PRINTED, parts)
+    return run_module(PRINTED, [part | {"integers": list(whole)} for part in parts])
 
 
-def printed_here(machine):
-    return [[words_of_test(machine, j, side) for side in (-1, 1)] for j in range(machine.n_tests)]
+def printed_here(machine, whole=()):
+    return [
+        [words_of_test(machine, j, side, whole=whole) for side in (-1, 1)]
+        for j in range(machine.n_tests)
+    ]
 
 
 def test_the_modules_of_the_page_have_no_name_twice():
@@ -282,6 +285,17 @@ def test_the_modules_of_the_page_have_no_name_twice():
 def test_the_page_and_python_print_the_same_tests(plain, oblique):
     found = [*plain, *oblique]
     assert printed_by_the_page(found) == [printed_here(machine) for machine in found]
+    whole = range(0, 10, 2)
+    assert printed_by_the_page(plain, whole) == [printed_here(m, whole) for m in plain]
+
+
+def test_the_page_of_a_table_of_integers_prints_whole_numbers():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    machine = one_test(27.5)
+    table = pd.DataFrame({"d": np.arange(40)})
+    for rows, said in [(table, "d ≤ 27"), (table.astype(float), "d ≤ 27.5"), (None, "d ≤ 27.5")]:
+        part = page_data(machine, rows, None, title=None, max_rows=50)["machine"]
+        assert run_module(PRINTED, [part])[0][0][0] == said
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -289,7 +289,7 @@ BAD = {
     "no seed": ({"seed": None}, "seed=None"),
     "a number as setting": ({"settings": [1]}, "settings with 1"),
     "resume without a file": ({"resume": True}, "without a checkpoint"),
-    "no folder": ({"checkpoint": "no/such/folder/run.pt"}, "in no folder"),
+    "no folder": ({"checkpoint": "no/such/folder/run.pt"}, "in a folder that does not exist"),
 }
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, NoReturn, TypeVar, cast
 
 import typer
@@ -54,6 +55,12 @@ def _ended(command: Command) -> Command:
     return cast("Command", run)
 
 
+def _paragraphs(command: Callable[..., None]) -> str:
+    """A command's docstring, each paragraph on one line: the terminal breaks it."""
+    text = cleandoc(command.__doc__ or "")
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
 app = typer.Typer(
     help="""Decision trees as matrices: read them exactly, look inside, prove them equal.
 
@@ -71,7 +78,7 @@ app = typer.Typer(
 
     [bold]130[/] interrupted
 
-    [bold]141[/] whoever read the output went away
+    [bold]141[/] the program that read the output has ended
     """,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -90,7 +97,7 @@ for command in (
     bench,
     diff,
 ):
-    app.command()(_ended(command))
+    app.command(help=_paragraphs(command))(_ended(command))
 
 
 def main() -> NoReturn:

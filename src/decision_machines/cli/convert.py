@@ -22,7 +22,11 @@ def convert(
     ],
     to: Annotated[
         str | None,
+<<<<<<< HEAD
         typer.Option("--to", help="dm, onnx, xgboost, lightgbm, c, javascript or sql, whatever the suffix says."),
+=======
+        typer.Option("--to", help="dm, onnx, xgboost or lightgbm; overrides the suffix."),
+>>>>>>> audit
     ] = None,
     operator: Annotated[
         str, typer.Option("--operator", help="For ONNX: tree operators v3 or v5.")

@@ -19,7 +19,7 @@ def diff(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two models: trees, thresholds, values, outputs, and an input that they part on.
+    """Compare two models: trees, thresholds, values, outputs; show an input where they differ.
 
     Trees are matched by what they hold, so one put in does not make all that follow differ. The
     models may be of different libraries and file formats.

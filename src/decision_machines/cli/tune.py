@@ -87,7 +87,7 @@ def tune(
 ) -> None:
     """Fine-tune a model's thresholds and values end to end, and write it hard again.
 
-    What is written is never worse than the model on the rows to judge by; where nothing better
+    What is written is never worse than the model on the validation rows; where nothing better
     is found, it is the model itself. Ctrl-C on a terminal ends training early, with the best so
     far; elsewhere nothing is written. The file appears whole or not at all.
 
@@ -178,7 +178,7 @@ def _validation(given: str, names: Names, machine: DecisionMachine, says: bool) 
         pass
     if not Path(given).exists():
         raise InputError(
-            "reading rows to judge by",
+            "reading validation rows",
             f"--validation {given} is neither a share nor a file",
             "give a number between 0 and 1, or a CSV, Parquet or Arrow file",
         )

@@ -134,7 +134,7 @@ def _check(name: str, labels: list[Any], n_rows: int) -> None:
     if len(labels) > MOST_LABELS or (len(labels) > 50 and len(labels) > n_rows / 2):
         raise InputError(
             doing,
-            f"{len(labels)} different texts in {n_rows} rows: no category, but names or free text",
+            f"{len(labels)} different texts in {n_rows} rows: names or free text, not categories",
             "leave the column out (dm train: --drop), or make numbers or fewer categories of it",
         )
 

@@ -142,7 +142,7 @@ class _DecisionMachine:
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
             raise InputError(
                 doing,
-                f"validation is a {type(validation).__name__} and no (X, y) or (X, y, weights)",
+                f"validation is a {type(validation).__name__}, not (X, y) or (X, y, weights)",
                 "pass validation=(X, y)",
             )
         x = self._check_X(validation[0], reset=False, doing="reading validation rows")
@@ -155,7 +155,7 @@ class _DecisionMachine:
                 label = y.tolist()[int(np.argmax(unknown))]
                 raise InputError(
                     doing,
-                    f"validation has the label {label!r}, which y has not",
+                    f"validation has the label {label!r}, which y does not have",
                     "leave rows of unknown classes out",
                 )
             y = code
@@ -231,7 +231,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         By default all processors.
     verbose
         Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
-        then. None shows it where somebody looks.
+        then. None shows it, too, but not for quick work in a pipe.
     keep_best_on_interrupt
         Whether Ctrl-C ends the fit early and keeps the best so far, with ``"interrupted"`` in
         `report_`. By default `fit` raises `KeyboardInterrupt`, which also ends a grid search, a

@@ -126,7 +126,7 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
         For torch; by default as many as it uses.
     verbose
         Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
-        then. None shows it where somebody looks.
+        then. None shows it, too, but not for quick work in a pipe.
     keep_best_on_interrupt
         Whether Ctrl-C ends the fit early and keeps the best so far, with ``"interrupted"`` in
         `report_`. By default `fit` raises `KeyboardInterrupt`, which also ends a grid search, a

@@ -93,8 +93,8 @@ def kind_of(path: str | os.PathLike[str], *, is_named: bool = True) -> str:
     if named not in ("csv", None):
         raise InputError(
             doing,
-            f"its name says {named}, but it starts with {start[:6]!r}: it is damaged, or it is no "
-            "such file",
+            f"its name says {named}, but it starts with {start[:6]!r}: it is damaged, or not "
+            "such a file",
             "write the file again",
         )
     is_text = start.startswith(PACKED) or b"\0" not in start

@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachin
         LightGBM (text), CatBoost (cbm or JSON), ONNX, or scikit-learn models (skops, pickle,
         joblib).
     trust
-        A pickle or joblib file runs whatever code its writer put in it, merely by being read.
+        A pickle or joblib file can run any code that its writer put in it, as soon as it is read.
         Such a file is refused unless this is True.
 
     Raises

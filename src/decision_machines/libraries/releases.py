@@ -38,7 +38,7 @@ class Releases:
             warnings.warn(
                 f"While {doing}: the model comes from {self.library} {release}; the newest release "
                 f"that decision-machines was tested with is {self.newest}. All its fields are "
-                "known, but one may have a new meaning. Hold the machine against the library on "
+                "known, but one may have a new meaning. Compare the machine with the library on "
                 "your own rows: dm verify MODEL --data ROWS, or dm.certify(machine, model).",
                 UntestedReleaseWarning,
                 stacklevel=_callers_level(),

@@ -9,7 +9,7 @@ from types import TracebackType
 from .displays import NOWHERE, Display, display_for
 
 Verbosity = bool | int | None
-"""False or 0: nothing is shown. True or 1: progress. None: progress where somebody looks."""
+"""False or 0: nothing is shown. True or 1: progress. None: not of quick work in a pipe."""
 
 logger = logging.getLogger(__name__)
 

@@ -337,7 +337,7 @@ class SoftMachine(nn.Module):
         if not isinstance(X, torch.Tensor):
             raise InputError(
                 DOING,
-                f"X is {type(X).__name__}, no tensor",
+                f"X is {type(X).__name__}, not a tensor",
                 "pass torch.from_numpy(machine.features(X))",
             )
         n = self.machine.n_features

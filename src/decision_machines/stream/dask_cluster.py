@@ -277,7 +277,7 @@ def _local_cluster() -> Any:
         raise InputError(
             "starting Dask on this machine",
             f"its workers do not start ({error})",
-            "in a script, call score under `if __name__ == '__main__':`, for workers import it",
+            "in a script, call score under `if __name__ == '__main__':`, because workers import it",
         ) from None
 
 

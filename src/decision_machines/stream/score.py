@@ -112,8 +112,8 @@ def score(
         Called with (rows scored, share of the data done) as the work goes on.
     verbose
         Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
-        then. None shows it where somebody looks. Answers that are returned are read later, and
-        show none.
+        then. None shows it, too, but not for quick work in a pipe. Answers that are returned are
+        read later, and show none.
     timeout
         Seconds after which a run on Dask is given up where no worker has told of any progress: a
         `TimedOutError` names the files that were waited for. Files that are finished stay, the
@@ -281,7 +281,7 @@ def _check_apart(data: Any, parts: list[Part], output: str) -> None:
     if within:
         raise InputError(
             f"writing {output}",
-            f"it would lie among the data, at {within[0]}",
+            f"it would be in the data's folder, {within[0]}",
             "give an output outside the data's folder",
         )
 

@@ -129,7 +129,9 @@ def polynomial(machine: DecisionMachine, *, max_products: int = 1_000_000) -> Po
     if machine.linear is not None or machine.output.aggregate != "sum":
         raise UnsupportedModelError(
             DOING,
-            "its leaves are linear functions" if machine.linear is not None else "no sum of trees",
+            "its leaves are linear functions"
+            if machine.linear is not None
+            else "it is not a sum of trees",
             "use a machine that sums constant leaves",
         )
     if not isinstance(max_products, (int, np.integer)) or max_products < 1:

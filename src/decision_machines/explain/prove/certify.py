@@ -144,7 +144,7 @@ def certify(
     progress
         Called with (trees done, trees).
     verbose
-        Whether to show progress; None shows it where somebody looks.
+        Whether to show progress; None shows it, too, but not for quick work in a pipe.
 
     Examples
     --------

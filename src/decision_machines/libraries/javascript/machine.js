@@ -31,6 +31,7 @@ export function readMachine(data) {
     source: data.source,
     names: data.names,
     labels: new Map(Object.entries(data.labels).map(([feature, texts]) => [Number(feature), texts])),
+    integers: new Set(data.integers),
     nFeatures: data.names.length,
     nTrees: testStart.length - 1,
     nTests: testStart.at(-1),

@@ -214,6 +214,10 @@ class Forest:
             np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little"))
             for _, mask in numbers
         ]
+        # A feature that no test asks has an empty set: with it, labels are matched to features.
+        tested = {feature for feature, _ in numbers}
+        idle = [feature for feature in _labelled(text) if feature not in tested]
+        members += [np.empty(0, np.int64)] * len(idle)
         start = np.cumsum([0, *map(len, members)])
         sets = CategorySets(
             start,
@@ -222,7 +226,7 @@ class Forest:
             np.full(len(members), 1),
             negative_fractions=True,
         )
-        return np.array(which), [feature for feature, _ in numbers], sets
+        return np.array(which), [*(feature for feature, _ in numbers), *idle], sets
 
     def _linear(self, leaves: np.ndarray) -> LinearLeaves | None:
         """The linear functions of the leaves, where trees have them; a constant where not."""
@@ -246,6 +250,17 @@ class Forest:
             broken(self.doing, "leaf_features of some tree names a feature that does not exist")
         linear = LinearLeaves(intercept[:, None], start, feature, coefficient[:, None])
         return linear.keep(leaves)
+
+
+def _labelled(text: LightgbmText) -> list[int]:
+    """The features that the training table had as labels; none where the text does not tell.
+
+    feature_infos has a range, "[0:5]", for numbers, a list, "0:2:1", for categories, and "none"
+    for a feature of one value, which may have been either.
+    """
+    infos = text.header["feature_infos"].split()
+    found = [f for f, info in enumerate(infos) if info != "none" and not info.startswith("[")]
+    return found if len(found) == len(text.pandas_categorical or ()) else []
 
 
 def _names(text: LightgbmText, n_features: int) -> tuple[str, ...] | None:

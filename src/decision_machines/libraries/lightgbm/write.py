@@ -57,6 +57,8 @@ def lightgbm_text(machine: DecisionMachine, *, margins: bool = False) -> str:
     ]
     trees = [f"Tree={i}\n{tree}\n\n" for i, tree in enumerate(trees)]
     names = machine.columns.names or tuple(f"Column_{i}" for i in range(n))
+    labelled = set(machine.columns.member_features)
+    infos = ["0:1" if feature in labelled else "[-inf:inf]" for feature in range(n)]
     header = [
         "tree",
         "version=v4",
@@ -67,7 +69,7 @@ def lightgbm_text(machine: DecisionMachine, *, margins: bool = False) -> str:
         *([f"objective={objective}"] if objective else []),
         *(["average_output"] if averages else []),
         f"feature_names={' '.join(names)}",
-        f"feature_infos={' '.join(['[-inf:inf]'] * n)}",
+        f"feature_infos={' '.join(infos)}",
         f"tree_sizes={' '.join(str(len(tree.encode())) for tree in trees)}",
     ]
     tables = machine.columns.table_categories

@@ -56,7 +56,7 @@ def refuse_pickle(data: bytes, source: str) -> Any:
     raise InputError(
         f"reading {source}",
         "it is a pickle or joblib file, which runs the code in it when it is read",
-        "if you trust whoever wrote it, use dm.load(path, trust=True) (or --trust); safer, save "
+        "if you trust its writer, use dm.load(path, trust=True) (or --trust); safer, save "
         "scikit-learn models with skops and others in their own format",
     )
 

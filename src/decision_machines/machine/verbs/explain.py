@@ -131,7 +131,7 @@ class ExplainVerbs:
             Features that may change to whole numbers only.
         scale
             What counts as 1 in each feature: one number, one each, or feature → number. A change
-            of a categorical feature counts 1 over its scale, whatever the categories.
+            of a categorical feature counts 1 over its scale, for any two categories.
         missing_distance
             What it counts when a number becomes missing or the reverse; by default never done.
         budget
@@ -408,7 +408,7 @@ class ExplainVerbs:
             metric(y, predictions), the larger the better; by default accuracy for labels and R²
             for values.
         verbose
-            Whether to show progress; None shows it where somebody looks.
+            Whether to show progress; None shows it, too, but not for quick work in a pipe.
 
         Examples
         --------

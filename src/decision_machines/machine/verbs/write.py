@@ -215,7 +215,7 @@ class WriteVerbs:
 
         A machine that decides on the labels 0, 1 … becomes an `xgboost.XGBClassifier`. Only
         machines that cast x to float32 and sum in float32 can be XGBoost's. An entry absent from
-        a sparse row is missing to XGBoost, whatever `columns.absent` says.
+        a sparse row is missing to XGBoost, even if `columns.absent` says 0.
 
         Parameters
         ----------
@@ -231,8 +231,8 @@ class WriteVerbs:
         """The machine as a `lightgbm.Booster` (extra `lightgbm`), or refused; never approximated.
 
         It predicts `response`; a Booster knows no labels. Sums must be of float64. An entry absent
-        from a sparse row is 0 to LightGBM, and integers of an array pass through float32,
-        whatever `columns` says.
+        from a sparse row is 0 to LightGBM, and integers of an array pass through float32, even if
+        `columns` says something else.
 
         Parameters
         ----------

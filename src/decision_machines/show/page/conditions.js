@@ -54,20 +54,21 @@ function comparisonText(machine, test, column, answer) {
   if (lower === Infinity) return ways.length ? `${name} is ${ways.join(" or ")}` : `${name} > inf (never)`;
   const isFree = lower === null && (upper === null || upper === Infinity);
   if (isFree && ways.length === 1 && ways[0] === "missing") return `${name} is anything`;
-  const said = [intervalText(name, lower, upper, machine.single), ...refused].join(" and ");
+  const isWhole = machine.integers.has(machine.columns.feature[column]);
+  const said = [intervalText(name, lower, upper, machine.single, isWhole), ...refused].join(" and ");
   return [said, ...ways.map((way) => namedWay(name, way))].join(" or ");
 }
 
 const namedWay = (name, way) => (way === "zero" || way === "missing" ? way : `${name} = ${way}`);
 
 /** The numbers above `lower` and not above `upper`, of which one is null. */
-function intervalText(name, lower, upper, single) {
+function intervalText(name, lower, upper, single, isWhole) {
   if (lower !== null) {
-    const { number, isLeft } = boundary(lower, single);
+    const { number, isLeft } = boundary(lower, single, isWhole);
     return `${name} ${isLeft ? ">" : "≥"} ${number}`;
   }
   if (upper === null || upper === Infinity) return `${name} is present`;
-  const { number, isLeft } = boundary(upper, single);
+  const { number, isLeft } = boundary(upper, single, isWhole);
   return `${name} ${isLeft ? "≤" : "<"} ${number}`;
 }
 

@@ -16,7 +16,7 @@ export class Inputs {
     this.controls = new Map();
     this.list = byId("features");
     const member = (i) => machine.columns.rule[i] === Rule.MEMBER;
-    this.whole = new Set(Array.from(machine.columns.feature).filter((_, c) => member(c)));
+    this.whole = new Set([...Array.from(machine.columns.feature).filter((_, c) => member(c)), ...machine.integers]);
     if (machine.nFeatures > 8) {
       byId("feature-filter").hidden = false;
       byId("feature-search").addEventListener("input", () => this.arrange(this.x, this.used, this.cuts));
@@ -59,8 +59,8 @@ export class Inputs {
   }
 
   #slider(i) {
-    const [low, high] = [this.spans[2 * i], this.spans[2 * i + 1]];
     const isWhole = this.whole.has(i);
+    const [low, high] = isWhole ? [Math.floor(this.spans[2 * i]), Math.ceil(this.spans[2 * i + 1])] : [this.spans[2 * i], this.spans[2 * i + 1]];
     const slider = html("input", {
       type: "range", min: low, max: high, step: isWhole ? 1 : "any", "aria-labelledby": `feature-${i}`, id: `slider-${i}`,
     });
@@ -100,6 +100,9 @@ export class Inputs {
 
   #typed(i, control) {
     const found = parse(control.field.value);
+    if (this.machine.integers.has(i) && Number.isFinite(found.value) && !Number.isInteger(found.value)) {
+      found.error = "All rows have whole numbers here.";
+    }
     if (found.error) {
       control.field.setAttribute("aria-invalid", "true");
       control.error.textContent = `${found.error} Kept: ${this.#text(i)}.`;

@@ -47,12 +47,21 @@ export function full(value, single) {
 /**
  * The shortest number that splits a dtype's values where x ≤ t does.
  *
- * {number, isLeft}: where isLeft the number itself goes left ("≤" and ">"), else right ("<", "≥").
+ * Where `whole`, x is known to be a whole number. {number, isLeft}: where isLeft the number itself goes left ("≤" and ">"), else right ("<", "≥").
  * As `boundary` in machine/digits.py; the tests hold both to the same texts.
  */
-export function boundary(t, single) {
+export function boundary(t, single, whole = false) {
   if (!Number.isFinite(t)) return { number: infinite(t), isLeft: true };
-  const high = nextUp(t, single);
+  // Beyond these numbers neighbours are a whole number or more apart.
+  if (whole && Math.abs(t) < (single ? 2 ** 24 : 2 ** 53)) {
+    const low = Math.floor(t);
+    return shortest(low, low + 1, false);
+  }
+  return shortest(t, nextUp(t, single), single);
+}
+
+/** The shortest number at t, at `high`, or, where `single`, between these neighbours. */
+function shortest(t, high, single) {
   if (high === Infinity) return { number: "inf", isLeft: false };
   for (let n = 1; n <= 17; n += 1) {
     let text = ofDigits(t, n);

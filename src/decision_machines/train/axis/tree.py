@@ -67,7 +67,7 @@ def axis_tree(
     n_threads
         All processors by default. The tree does not depend on it.
     verbose
-        Whether to show progress; None shows it where somebody looks, as `progress` says.
+        Whether to show progress; None shows it, too, but not for quick work in a pipe.
     keep_best_on_interrupt
         Whether Ctrl-C ends training early and gives the best so far, with ``"interrupted"`` in the
         report. By default it raises `KeyboardInterrupt`, so that a search around this ends, too.

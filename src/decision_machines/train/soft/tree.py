@@ -84,7 +84,7 @@ def soft_tree(
     n_threads
         Threads of torch while training; by default as it is set.
     verbose
-        Whether to show progress; None shows it where somebody looks, as `progress` says.
+        Whether to show progress; None shows it, too, but not for quick work in a pipe.
     keep_best_on_interrupt
         Whether Ctrl-C ends training early and gives the best so far, with ``"interrupted"`` in the
         report. By default it raises `KeyboardInterrupt`, so that a search around this ends, too.

@@ -119,8 +119,8 @@ def tune(
     n_threads
         By default as many as torch uses.
     verbose
-        Whether to show progress; None shows it where somebody looks: a bar on a terminal and in a
-        notebook, in a pipe a line now and then. `show` is an older name for it.
+        Whether to show progress: a bar on a terminal and in a notebook, in a pipe a line now and
+        then. None shows it, too, but not for quick work in a pipe. `show` is an older name.
     keep_best_on_interrupt
         Whether Ctrl-C ends tuning early and gives the best so far, with `report.interrupted`. By
         default it raises `KeyboardInterrupt`.
@@ -300,7 +300,7 @@ def _to_train_again(
     ):
         raise InputError(
             DOING,
-            f"refit={again!r} beside the source {machine!r}",
+            f"refit={again!r} for the source {machine!r}",
             "give the same kind of model, trained on training and validation rows",
         )
     return again
@@ -333,4 +333,8 @@ def _check_checkpoint(path: str | os.PathLike[str] | None, resume: bool) -> None
         return
     folder = Path(path).absolute().parent
     if not folder.is_dir():
-        raise InputError(DOING, f"checkpoint={str(path)!r} in no folder", f"make {folder} first")
+        raise InputError(
+            DOING,
+            f"checkpoint={str(path)!r} in a folder that does not exist",
+            f"make {folder} first",
+        )

@@ -168,7 +168,7 @@ def _of_numbers(machine: DecisionMachine, name: str | None, parameter: float | N
     if link.family is links.ISOLATION:
         raise UnsupportedModelError(
             DOING,
-            "an isolation forest, whose answer is a depth and no prediction of a target",
+            "an isolation forest, whose answer is a depth, not a prediction of a target",
             "train another model, or pass objective= a function of margins and y",
         )
     if name is None:

@@ -86,7 +86,7 @@ def plain(y: Any) -> np.ndarray:
         y = y.to_numpy()
     found = np.asarray(y)
     if found.ndim == 0:
-        raise InputError(DOING, f"y is {y!r}, and no rows", "pass one target for each row")
+        raise InputError(DOING, f"y is {y!r}, which has no rows", "pass one target for each row")
     if found.dtype.kind not in "biufOUS":
         raise InputError(
             DOING, f"y of dtype {found.dtype}", "pass real numbers, or labels of the machine"

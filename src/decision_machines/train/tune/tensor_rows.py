@@ -150,7 +150,7 @@ def _check_some(rows: TensorRows, what: str) -> None:
         raise InputError(
             DOING,
             f"all {len(rows)} rows {what} have weights of 0",
-            "give some of them a weight above 0; with validation=(X, y) you choose who judges",
+            "give some of them a weight above 0; or give validation=(X, y)",
         )
 
 
