@@ -22,11 +22,10 @@ def convert(
     ],
     to: Annotated[
         str | None,
-<<<<<<< HEAD
-        typer.Option("--to", help="dm, onnx, xgboost, lightgbm, c, javascript or sql, whatever the suffix says."),
-=======
-        typer.Option("--to", help="dm, onnx, xgboost or lightgbm; overrides the suffix."),
->>>>>>> audit
+        typer.Option(
+            "--to",
+            help="dm, onnx, xgboost, lightgbm, c, javascript or sql; overrides the suffix.",
+        ),
     ] = None,
     operator: Annotated[
         str, typer.Option("--operator", help="For ONNX: tree operators v3 or v5.")
