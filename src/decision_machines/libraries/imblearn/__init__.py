@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..releases import Releases
 from ..sklearn import ScikitLearn
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ...machine import Assembly, DecisionMachine
     from ..library import Format
-
-RELEASES = Releases("imbalanced-learn", oldest="0.14", newest="0.14")
 
 
 class ImbalancedLearn(ScikitLearn):

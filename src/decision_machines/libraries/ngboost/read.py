@@ -15,7 +15,7 @@ from ...run.distributions import CATEGORICAL, DISTRIBUTIONS
 from ..fields import Fields, unknown_field
 from ..sklearn.fields import REPEATED, RUNNING, STATISTIC, TRAINING
 from ..sklearn.read_trees import MOST_FEATURES, assemble, member_trees, source_of, values_of
-from . import RELEASES
+from .releases import RELEASES
 
 CLASSES = ("NGBRegressor", "NGBClassifier", "NGBSurvival")
 ANSWERS = ("predict", "predict_proba", "pred_dist", "pred_param")

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..library import Library
-from ..releases import Releases
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...machine import Assembly, DecisionMachine
     from ..oracles import Oracle
-
-RELEASES = Releases("quantile-forest", oldest="1.4", newest="1.4")
 
 
 class QuantileForest(Library):

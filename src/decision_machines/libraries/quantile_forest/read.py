@@ -11,7 +11,7 @@ from ...machine import Assembly, Output
 from ..fields import Fields
 from ..sklearn.fields import ATTRIBUTES, STATISTIC, TRAINING, check_attributes, check_known
 from ..sklearn.read_trees import assemble, columns_of, require_fitted, source_of, values_of
-from . import RELEASES
+from .releases import RELEASES
 
 CLASSES = ("RandomForestQuantileRegressor", "ExtraTreesQuantileRegressor")
 ATTRIBUTES_OWN = Fields(

@@ -71,7 +71,14 @@ def is_boosted_from_a_model(model: Any) -> bool:
 def read_boosted_from_a_model(model: Any, member: Member) -> Assembly:
     """Gradient boosting with an `init` of its own: the sum of a row starts at what it answers."""
     doing = f"reading a {source_of(model)}"
-    init = _named(member(model.init_), model)
+    try:
+        init = _named(member(model.init_), model)
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(
+            doing,
+            f"init = {type(model.init_).__name__}, where the sum starts: {error.found}",
+            "fit with init=None or init='zero', or start from trees or forests of scikit-learn",
+        ) from error
     machines = init.machines if isinstance(init, Assembly) else (init,)
     if any(machine.columns.dtype != np.float32 for machine in machines):
         raise UnsupportedModelError(

@@ -24,8 +24,8 @@ from ..sklearn.read_trees import (
     source_of,
     values_of,
 )
-from . import RELEASES
 from .fields import OWN, check_own_attributes
+from .releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
