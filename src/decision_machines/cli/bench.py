@@ -55,10 +55,11 @@ def bench(
     from ..files.tables import read_features
     from ..libraries import load
     from ..libraries.originals import open_original
+    from ..machine import single
     from .speeds import bench as run_bench
 
     original = open_original(model, trust=trust)
-    machine = load(model, trust=trust)
+    machine = single(load(model, trust=trust), "comparing speeds")
     table = None
     if data is not None:
         read = read_features(data, machine.columns, chosen=column)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ..errors import MissingLibraryError
 from ..libraries import convert
-from ..machine import DecisionMachine, column_rank, exit_is_unique, figure_one
+from ..machine import DecisionMachine, column_rank, exit_is_unique, figure_one, single
 from ..run.engines import reference
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def forest_steps(console: Console, folder: Path) -> DecisionMachine:
     with console.status("training a scikit-learn forest on handwritten digits ..."):
         forest = RandomForestClassifier(100, random_state=0).fit(X, y)
     start = time.perf_counter()
-    machine = convert(forest)
+    machine = single(convert(forest), "reading a forest")
     console.print(f"{machine!r}\nconverted in {1000 * (time.perf_counter() - start):.0f} ms")
     with console.status("comparing every row ..."):
         ours, theirs = machine.predict_proba(X), forest.predict_proba(X)

@@ -34,8 +34,10 @@ def diff(
     """
     from ..explain import diff as compare
     from ..libraries import load
+    from ..machine import single
 
-    found = compare(load(a, trust=trust), load(b, trust=trust))
+    doing = "comparing two models"
+    found = compare(single(load(a, trust=trust), doing), single(load(b, trust=trust), doing))
     if as_json:
         typer.echo(json.dumps(found.to_dict(), default=str))
     else:

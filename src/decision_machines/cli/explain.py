@@ -79,9 +79,10 @@ def explain(
     [bold]Exit codes[/]  0 done; 2 the call, the model or the data is wrong; 130 interrupted.
     """
     from ..libraries import load
+    from ..machine import single
     from ..stream import score
 
-    machine = load(model, trust=trust)
+    machine = single(load(model, trust=trust), "explaining rows")
     if cover is not None:
         from ..files.tables import read_features
 

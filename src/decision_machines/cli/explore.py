@@ -50,8 +50,9 @@ def explore(
     [bold]Exit codes[/]  0 done; 2 the call, the model or the data is wrong.
     """
     from ..libraries import load
+    from ..machine import single
 
-    machine = load(model, trust=trust)
+    machine = single(load(model, trust=trust), "making a page")
     X, y = None, None
     if data is not None:
         X, y = _read(data, target, column, machine)

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..libraries import convert
 from ..libraries.oracles import oracle_of
 from ..libraries.registry import library_of
-from ..machine import Rule
+from ..machine import Rule, single
 from ..machine.coded import coded
 from ..run.engines.processor import cpu_count, engine_info
 
@@ -80,7 +80,7 @@ def bench(
     seconds
         How long each call is tried for its best time.
     """
-    machine = convert(model) if machine is None else machine
+    machine = single(convert(model) if machine is None else machine, "comparing speeds")
     threads = n_threads or cpu_count()
     oracle = oracle_of(model, machine)
     ask: Callable[..., Any] = machine.predict

@@ -109,6 +109,7 @@ def tune(
         ) from None
     from ..libraries import load
     from ..libraries.targets import target_of
+    from ..machine import single
     from .output import check_output, check_writable, write_model
 
     written_as = target_of(output, None)
@@ -119,7 +120,7 @@ def tune(
             f"--oblique, whose tests a file of the kind {written_as} may not hold",
             "write a .dm file; `dm convert` writes it as another kind, where it can",
         )
-    machine = load(model, trust=trust)
+    machine = single(load(model, trust=trust), "tuning a model")
     check_writable(machine, output, written_as)
     names = Names(target, weight, group, tuple(drop or ()), tuple(column) if column else None)
     says = not (quiet or as_json)

@@ -47,6 +47,7 @@ def verify(
     from ..files.tables import read_features
     from ..libraries import load
     from ..libraries.originals import open_original
+    from ..machine import DecisionMachine
 
     console = Console()
     original = open_original(model, trust=trust)
@@ -57,7 +58,9 @@ def verify(
         note_ignored(found.ignored, data)
         rows = found.X
     certificate = certify(machine, original, rows, verbose=False if as_json else None)
-    report = None if rows is None else explain_mismatch(machine, original, rows)
+    report = None
+    if rows is not None and isinstance(machine, DecisionMachine):
+        report = explain_mismatch(machine, original, rows)
     holds = certificate.holds and not report
     if as_json:
         verdict = "differs" if report else certificate.verdict

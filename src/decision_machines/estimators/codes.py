@@ -398,13 +398,14 @@ def _cart(
     from sklearn.tree import DecisionTreeClassifier
 
     from ..libraries import convert
+    from ..machine import single
 
     tree = DecisionTreeClassifier(
         max_leaf_nodes=4 * (int(codes.max()) + 1),
         max_features=None if i == 0 else "sqrt",
         random_state=int(rng.integers(2**31)),
     )
-    return convert(tree.fit(X, codes, w))
+    return single(convert(tree.fit(X, codes, w)), "reading a tree")
 
 
 def _rows(X: Any, which: np.ndarray) -> Any:

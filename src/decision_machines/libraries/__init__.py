@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["convert", "load"]
 
 
-def convert(model: Any, X: Any = None, *, monotone: Collection[Any] = ()) -> DecisionMachine:
+def convert(
+    model: Any, X: Any = None, *, monotone: Collection[Any] = ()
+) -> DecisionMachine | Assembly:
     """The machine that answers as `model` does, to the bit.
 
     Parameters
@@ -55,7 +57,7 @@ def convert(model: Any, X: Any = None, *, monotone: Collection[Any] = ()) -> Dec
     scikit-learn DecisionTreeClassifier)
     """
     if isinstance(model, (DecisionMachine, Assembly)):
-        return model  # type: ignore[return-value]
+        return model
     if isinstance(model, os.PathLike):
         raise InputError("converting a model", f"a path, {model}", f"use dm.load({str(model)!r})")
     if isinstance(model, (bytes, bytearray, memoryview, str)):
@@ -66,8 +68,8 @@ def convert(model: Any, X: Any = None, *, monotone: Collection[Any] = ()) -> Dec
     return library.read_with(model, X, monotone)
 
 
-def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachine:
-    """The machine of a model file, told apart by its content, never by its name.
+def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachine | Assembly:
+    """The machine, or the assembly, of a model file, told apart by its content, never by its name.
 
     Parameters
     ----------
@@ -89,7 +91,9 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachin
     return _of_content(lambda: convert(read_file(path, trust=trust)), str(path))
 
 
-def _of_content(read: Callable[[], DecisionMachine], source: str) -> DecisionMachine:
+def _of_content(
+    read: Callable[[], DecisionMachine | Assembly], source: str
+) -> DecisionMachine | Assembly:
     """What `read` gives; whatever goes wrong in it, except for memory, is the content's fault."""
     try:
         return read()

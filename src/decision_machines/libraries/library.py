@@ -9,7 +9,7 @@ from ..errors import InputError, UnsupportedModelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from ..machine import DecisionMachine
+    from ..machine import Assembly, DecisionMachine
     from .oracles import Oracle
     from .releases import Releases
 
@@ -63,11 +63,13 @@ class Library:
         """The model files that it writes."""
         return ()
 
-    def read(self, model: Any) -> DecisionMachine:
+    def read(self, model: Any) -> DecisionMachine | Assembly:
         """The machine that answers as a model of this library does."""
         raise self._lacks(f"reading a {type(model).__name__}")
 
-    def read_with(self, model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
+    def read_with(
+        self, model: Any, X: Any, monotone: Collection[Any]
+    ) -> DecisionMachine | Assembly:
         """The machine of a model with steps before it, and what is said of these steps."""
         raise InputError(
             "converting a model",
@@ -92,6 +94,13 @@ class Library:
     def members(self, model: Any) -> list[Any]:
         """The models that a model made of models asks, in the order of an assembly's members."""
         raise self._lacks(f"asking a {type(model).__name__} for its members")
+
+    def answers(self, model: Any) -> dict[str, Callable[[Any], Any]]:
+        """What the verbs of an assembly should answer: the model's own functions, by the verb."""
+        found = {"predict": model.predict}
+        if hasattr(model, "predict_proba"):
+            found["predict_proba"] = model.predict_proba
+        return found
 
     def predictor(self, model: Any) -> Callable[[Any, int], Any]:
         """A model's `predict` as its users call it: a function of rows and a number of threads."""

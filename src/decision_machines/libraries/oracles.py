@@ -11,6 +11,8 @@ from ..machine.coded import coded
 from .registry import library_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Bool, Float, Int
 
     from ..machine import DecisionMachine, Output
@@ -138,6 +140,11 @@ def labels_of(codes: Float[np.ndarray, "m"], labels: dict[int, Any]) -> list[Any
 def oracle_of(model: Any, machine: DecisionMachine) -> Oracle:
     """The oracle that asks this model."""
     return library_of(model, "asking a model for its own answers").oracle(model, machine)
+
+
+def answers_of(model: Any) -> dict[str, Callable[[Any], Any]]:
+    """What the verbs of the model's assembly should answer, by the verb."""
+    return library_of(model, "asking a model for its own answers").answers(model)
 
 
 def members_of(model: Any) -> list[Any]:

@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UnsupportedModelError
+from ..errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from .library import Format, Library, Target
@@ -23,6 +23,12 @@ def libraries() -> tuple[Library, ...]:
 
 def library_of(model: Any, doing: str) -> Library:
     """The library of a model, found by the package of its class; no other package is imported."""
+    if isinstance(model, type):
+        raise InputError(
+            doing,
+            f"the class {model.__name__} itself",
+            f"pass a fitted object of it: {model.__name__}(...).fit(X, y)",
+        )
     by_package = {library.package: library for library in libraries() if library.package}
     for cls in type(model).__mro__:
         found = by_package.get(cls.__module__.split(".")[0])

@@ -12,7 +12,7 @@ from .registry import targets
 if TYPE_CHECKING:
     import os
 
-    from ..machine import DecisionMachine
+    from ..machine import Assembly, DecisionMachine
 
 
 def target_of(path: str | os.PathLike[str], to: str | None = None) -> str:
@@ -33,7 +33,10 @@ def target_of(path: str | os.PathLike[str], to: str | None = None) -> str:
 
 
 def write_file(
-    machine: DecisionMachine, path: str | os.PathLike[str], to: str | None = None, **options: Any
+    machine: DecisionMachine | Assembly,
+    path: str | os.PathLike[str],
+    to: str | None = None,
+    **options: Any,
 ) -> str:
     """Write the machine as a model file and give the name of its kind; atomically.
 

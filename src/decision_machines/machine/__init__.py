@@ -5,7 +5,7 @@ relaxed, explained, shown and written by other rooms; this room imports none of 
 """
 
 from .accepted import Accepted
-from .assembly import Assembly
+from .assembly import Assembly, single
 from .category_sets import CategorySets
 from .columns import Columns, Rule
 from .compose import direct_sum
@@ -37,6 +37,7 @@ __all__ = [
     "exit_is_unique",
     "figure_one",
     "layout",
+    "single",
     "stored_cover",
     "template_product",
     "tree_of_templates",

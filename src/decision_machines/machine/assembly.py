@@ -33,6 +33,12 @@ RULES: dict[str, tuple[str, ...]] = {
     "one against the rest": ("methods",),
     "one against one": ("methods",),
     "several targets": (),
+    "chain": ("methods", "kind"),
+    "boosted from a model": ("link",),
+    "quantiles of leaves": (),
+    "survival forest": (),
+    "proportional hazards": (),
+    "distribution": ("distribution",),
 }
 """Every rule, and the words that it needs."""
 
@@ -120,6 +126,11 @@ class Assembly(AssemblyVerbs, Part):
         )
 
     @property
+    def n_features(self) -> int:
+        """How many features the rows have."""
+        return self.machines[0].n_features if self.machines else 0
+
+    @property
     def machines(self) -> tuple[DecisionMachine, ...]:
         """Every machine in it, those of assemblies inside it too."""
         return tuple(
@@ -127,3 +138,14 @@ class Assembly(AssemblyVerbs, Part):
             for member in self.members
             for one in (member.machines if isinstance(member, Assembly) else (member,))
         )
+
+
+def single(read: DecisionMachine | Assembly, doing: str) -> DecisionMachine:
+    """The machine itself; what is made of several machines is refused."""
+    if isinstance(read, DecisionMachine):
+        return read
+    raise UnsupportedModelError(
+        doing,
+        f"an assembly, {read}",
+        "take one of its machines, assembly.machines[0], and save it as a model of its own",
+    )

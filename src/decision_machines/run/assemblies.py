@@ -9,6 +9,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..machine.assembly import Assembly
+from . import chains, distributions, survival
+from . import quantiles as of_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +36,12 @@ class Asked:
 
     def decision(self, member: int) -> np.ndarray:
         """scikit-learn's decision_function: margins, a vector where there is one."""
-        machine: Any = self.assembly.members[member]
-        margin = machine.margin(self.X, **self.how)
+        margin = self.margin(member)
         return np.asarray(margin[:, 0] if margin.shape[1] == 1 else margin)
+
+    def margin(self, member: int) -> np.ndarray:
+        machine: Any = self.assembly.members[member]
+        return np.asarray(machine.margin(self.X, **self.how))
 
     def by_method(self, member: int) -> np.ndarray:
         """What the source asks this member for."""
@@ -70,14 +75,14 @@ def predict(assembly: Assembly, X: Any, *, n_threads: int | None, engine: str) -
 
 def predict_proba(assembly: Assembly, X: Any, *, n_threads: int | None, engine: str) -> Any:
     """See `Assembly.predict_proba`."""
-    found = PROBABILITIES.get(assembly.rule)
-    if found is None or (assembly.classes is None and assembly.rule != "several targets"):
+    if not has(assembly, "predict_proba"):
         raise InputError(
             "predicting probabilities",
             f"the {assembly.rule} of {assembly.source or 'an assembly'} has none",
             "use predict",
         )
-    return found(Asked(assembly, X, {"n_threads": n_threads, "engine": engine}))
+    asked = Asked(assembly, X, {"n_threads": n_threads, "engine": engine})
+    return PROBABILITIES[assembly.rule](asked)
 
 
 # ---------------------------------------------------------------------- votes
@@ -235,7 +240,24 @@ def _stacked_rows(asked: Asked) -> np.ndarray:
         elif method == "predict_proba" and found.shape[1] == 2:
             found = found[:, 1:]
         parts.append(found)
+    if "passthrough" in asked.assembly.numbers:
+        parts.append(_passed_through(asked, parts))
     return np.hstack(parts)
+
+
+def _passed_through(asked: Asked, parts: list[np.ndarray]) -> np.ndarray:
+    """The features themselves, which a stack's last model reads after the members' answers."""
+    if isinstance(asked.X, np.ndarray) and asked.X.dtype.kind in "biuf":
+        return asked.X
+    first = asked.assembly.machines[0]
+    if all(part.dtype == np.float32 for part in parts) or first.columns.categories:
+        raise InputError(
+            "predicting with a stack that passes features through",
+            "rows that are not an array of numbers",
+            "give a NumPy array of numbers",
+        )
+    found: np.ndarray = first.features(asked.X, dtype=np.float64)
+    return found
 
 
 def stacked_probabilities(asked: Asked) -> Any:
@@ -251,6 +273,8 @@ def stacked_prediction(asked: Asked) -> np.ndarray:
 
 def _linear_scores(asked: Asked) -> np.ndarray:
     coef, intercept = asked.numbers("coef"), asked.numbers("intercept")
+    if asked.assembly.numbers.get("by_column", False):
+        coef = np.asfortranarray(coef)
     X = np.asarray(asked.X)
     scores = X @ coef if coef.ndim == 1 else X @ coef.T
     scores = scores + intercept
@@ -360,6 +384,9 @@ PROBABILITIES: dict[str, Callable[[Asked], Any]] = {
     "threshold": lambda asked: asked.proba(0),
     "one against the rest": one_against_the_rest,
     "several targets": several_probabilities,
+    "distribution": distributions.probabilities,
+    "chain": chains.chain_probabilities,
+    "boosted from a model": chains.boosted_probabilities,
 }
 PREDICT: dict[str, Callable[[Asked], np.ndarray]] = {
     "majority": majority,
@@ -372,5 +399,79 @@ PREDICT: dict[str, Callable[[Asked], np.ndarray]] = {
     "one against one": one_against_one,
     "several targets": several_targets,
     "inverse of the target": inverse_of_target,
+    "quantiles of leaves": of_leaves.default_quantiles,
+    "survival forest": survival.forest_risk,
+    "proportional hazards": survival.proportional_risk,
+    "distribution": distributions.prediction,
+    "chain": chains.chain_prediction,
+    "boosted from a model": chains.boosted_prediction,
 }
 """Rules whose prediction is not the label of the largest probability."""
+
+OTHERS: dict[str, dict[str, Callable[[Asked], Any]]] = {
+    "predict_survival_function": {
+        "survival forest": survival.forest_survival,
+        "proportional hazards": survival.proportional_survival,
+    },
+    "predict_cumulative_hazard_function": {
+        "survival forest": survival.forest_hazard,
+        "proportional hazards": survival.proportional_hazard,
+    },
+    "predict_parameters": {"distribution": distributions.parameters},
+}
+"""Verbs that few rules have."""
+
+
+def answer(assembly: Assembly, verb: str, X: Any, *, n_threads: int | None, engine: str) -> Any:
+    """What one of `OTHERS` answers."""
+    found = OTHERS[verb].get(assembly.rule)
+    if found is None:
+        raise _no_such(assembly, verb, OTHERS[verb])
+    if assembly.rule == "survival forest" and len(assembly.members) == 1:
+        raise InputError(
+            f"asking an assembly for {verb}",
+            "its forest was fitted with low_memory=True, and keeps no functions of time",
+            "fit it with low_memory=False, or use predict",
+        )
+    return found(Asked(assembly, X, {"n_threads": n_threads, "engine": engine}))
+
+
+def predict_quantiles(
+    assembly: Assembly,
+    X: Any,
+    quantiles: Any,
+    *,
+    n_threads: int | None,
+    engine: str,
+    **options: Any,
+) -> np.ndarray:
+    """See `Assembly.predict_quantiles`."""
+    if assembly.rule != "quantiles of leaves":
+        raise _no_such(assembly, "predict_quantiles", ["quantiles of leaves"])
+    how = of_leaves.how_of(assembly, quantiles, **options)
+    return of_leaves.quantiles(Asked(assembly, X, {"n_threads": n_threads, "engine": engine}), how)
+
+
+def _no_such(assembly: Assembly, verb: str, rules: Any) -> InputError:
+    return InputError(
+        f"asking an assembly for {verb}",
+        f"the {assembly.rule} of {assembly.source or 'an assembly'} has none",
+        f"use predict; {verb} is there for: {', '.join(rules)}",
+    )
+
+
+def has(assembly: Assembly, verb: str) -> bool:
+    """Whether an assembly has an answer to a verb."""
+    rule = assembly.rule
+    if verb == "predict_proba":
+        is_known = (
+            rule == "several targets"
+            or assembly.classes is not None
+            or assembly.words.get("kind") == ("classes",)
+        )
+        return rule in PROBABILITIES and is_known
+    if verb == "predict_quantiles":
+        return rule == "quantiles of leaves"
+    if verb in OTHERS:
+        return rule in OTHERS[verb] and (rule != "survival forest" or len(assembly.members) == 3)
+    return verb == "predict"

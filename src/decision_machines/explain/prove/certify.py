@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...libraries.oracles import members_of, oracle_of, rows_that_differ
+from ...libraries.oracles import answers_of, members_of, oracle_of, rows_that_differ
 from ...machine import Assembly
 from ...machine.words import words_of_row
 from ...progress import Progress, Verbosity
+from ...run.assemblies import has
+from ...run.quantiles import CERTIFIED
 from .combinations import Combinations
 from .probes import probe_tree
 
@@ -115,7 +117,7 @@ class Certificate:
 
 
 def certify(
-    machine: DecisionMachine,
+    machine: DecisionMachine | Assembly,
     model: Any,
     X: Any = None,
     *,
@@ -135,7 +137,8 @@ def certify(
     Parameters
     ----------
     machine
-        What `dm.convert(model)` gave, or any machine.
+        What `dm.convert(model)` gave, or any machine. Of an assembly every member is proven, and
+        all answers of the whole are compared on rows that probe the members.
     model
         The fitted object that it should equal.
     X
@@ -250,26 +253,48 @@ def certify_assembly(
     """Prove every member of an assembly, then compare the whole on rows that probe the members."""
     begin = time.perf_counter()
     parts, rows = [], [] if X is None else [X]
-    for member, original in zip(assembly.members, members_of(model), strict=False):
-        parts.append(certify(member, original, X, progress=progress, verbose=verbose))  # type: ignore[arg-type]
-        rows += _rows_of(member, original)
+    originals = members_of(model)
+    if len(originals) > len(assembly.members):
+        raise InputError(
+            "certifying an assembly",
+            f"it has {len(assembly.members)} members, the model {len(originals)}",
+            "compare an assembly with the model that it was converted from",
+        )
+    for member, original in zip(assembly.members, originals, strict=False):
+        # A later member of a chain reads more than the rows have.
+        is_fed = member.n_features != assembly.machines[0].n_features
+        given = None if is_fed else X
+        parts.append(certify(member, original, given, progress=progress, verbose=verbose))
+        rows += [] if is_fed else _rows_of(member, original)
     first = next((p.first_disagreement for p in parts if p.first_disagreement is not None), None)
     for given in rows if first is None else []:
-        ours, theirs = np.asarray(assembly.predict(given)), np.asarray(model.predict(given))
-        wrong = np.flatnonzero((ours != theirs).reshape(len(ours), -1).any(axis=1))
-        if len(wrong):
-            i = wrong[0]
-            what = "prediction"
-            x = np.asarray(given[i : i + 1]) if not hasattr(given, "iloc") else given.iloc[[i]]
-            first = Disagreement(None, None, np.asarray(x)[0], what, ours[i], theirs[i], str(x))
-            break
+        first = first or _whole_difference(assembly, model, given)
     return Certificate(
         assembly.source,
         **{name: sum(getattr(p, name) for p in parts) for name in COUNTED},
-        compared="members one by one, then the whole model's predictions",
+        compared="members one by one, then all answers of the whole model",
         first_disagreement=first,
         seconds=time.perf_counter() - begin,
     )
+
+
+def _whole_difference(assembly: Assembly, model: Any, given: Any) -> Disagreement | None:
+    """Where an answer of the assembly differs from the model's, for the rows given."""
+    for verb, theirs_of in answers_of(model).items():
+        if not has(assembly, verb):
+            continue
+        options = {"quantiles": CERTIFIED} if verb == "predict_quantiles" else {}
+        ours, theirs = getattr(assembly, verb)(given, **options), theirs_of(given)
+        if isinstance(ours, list):
+            ours, theirs = np.hstack(ours), np.hstack(theirs)
+        ours = np.asarray(ours)
+        theirs = np.asarray(theirs).reshape(ours.shape)
+        wrong = rows_that_differ(ours, theirs)
+        if len(wrong):
+            i = int(wrong[0])
+            x = np.asarray(given[i : i + 1]) if not hasattr(given, "iloc") else given.iloc[[i]]
+            return Disagreement(None, None, np.asarray(x)[0], verb, ours[i], theirs[i], str(x))
+    return None
 
 
 COUNTED = ("trees", "tests", "proven", "one_sided", "unreachable", "unknown", "probes")

@@ -10,7 +10,7 @@ from .releases import RELEASES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from ...machine import DecisionMachine
+    from ...machine import Assembly, DecisionMachine
     from ..oracles import Oracle
 
 
@@ -27,12 +27,14 @@ class ScikitLearn(Library):
             Format("pickle or joblib", looks_like_pickle, refuse_pickle, MARKED),
         )
 
-    def read(self, model: Any) -> DecisionMachine:
+    def read(self, model: Any) -> DecisionMachine | Assembly:
         from .read import read_sklearn
 
         return read_sklearn(model)
 
-    def read_with(self, model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
+    def read_with(
+        self, model: Any, X: Any, monotone: Collection[Any]
+    ) -> DecisionMachine | Assembly:
         from .read import read_sklearn
 
         return read_sklearn(model, X, monotone)

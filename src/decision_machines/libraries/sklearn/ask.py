@@ -8,6 +8,8 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ..oracles import UNSEEN, Oracle, labels_of, oracle_of
+from .read_chains import is_boosted_from_a_model
+from .read_trees import without_samplers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,8 @@ def oracle(model: Any, machine: DecisionMachine) -> Oracle:
         from .pipelines.ask import PipelineOracle
 
         return PipelineOracle(model, machine)
+    if is_boosted_from_a_model(model):
+        return StagesOracle(model, machine)
     for cls in type(model).__mro__:
         if cls.__name__ in KINDS and cls.__module__.startswith("sklearn."):
             return KINDS[cls.__name__](model, machine)
@@ -50,7 +54,10 @@ class TreesOracle(Oracle):
     def trees(self) -> list[Any]:
         if hasattr(self.model, "tree_"):
             return [self.model.tree_]
-        return [estimator.tree_ for estimator in np.ravel(self.model.estimators_)]
+        members = self.model.estimators_
+        # A pipeline has a length, so only an array of members may be laid out flat.
+        flat = members.ravel() if isinstance(members, np.ndarray) else members
+        return [without_samplers(estimator).tree_ for estimator in flat]
 
     def leaves(self, X: Float[np.ndarray, "m n"], tree: int) -> Int[np.ndarray, "m"]:
         found: np.ndarray = self.trees()[tree].apply(_float32(self.subset(X, tree)))
@@ -95,7 +102,20 @@ class ScoreOracle(TreesOracle):
         return None
 
     def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
-        return SCORES[type(self.model).__name__](self.model, X)
+        names = (cls.__name__ for cls in type(self.model).__mro__)
+        score = next(SCORES[name] for name in names if name in SCORES)
+        return score(self.model, X)
+
+
+class StagesOracle(ScoreOracle):
+    """The stages of boosted trees that start at a model: their sum without the start."""
+
+    def margin(self, X: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m k"]:
+        from sklearn.ensemble._gradient_boosting import predict_stages
+
+        found = np.zeros((len(X), self.model.estimators_.shape[1]))
+        predict_stages(self.model.estimators_, _float32(X), self.model.learning_rate, found)
+        return found
 
 
 class IsolationOracle(ScoreOracle):

@@ -159,6 +159,24 @@ HIST_NODES = Fields(
 """The fields of a node of `TreePredictor`."""
 
 
+def check_known(model: Any, cls: Any, known: Fields, doing: str, path: str = "") -> None:
+    """Refuse an attribute that we do not know, of a class that builds on scikit-learn.
+
+    Parameters
+    ----------
+    cls
+        The library's own class: what it learns is refused in plain objects of it, what it can be
+        told is refused in those of subclasses, too.
+    """
+    parameters, is_theirs = cls._get_param_names(), type(model) is cls
+    for name in vars(model):
+        is_learned = name.startswith("_") or name.endswith("_")
+        if name in known.read or name in known.idle:
+            continue
+        if name in parameters or (is_theirs and is_learned):
+            raise unknown_field(doing, path + name)
+
+
 def check_attributes(model: Any, doing: str, path: str = "") -> None:
     """Refuse an attribute of scikit-learn's own that we do not know, and a replaced method."""
     cls = next(

@@ -23,20 +23,18 @@ from .releases import note_installed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from ...machine import DecisionMachine
+    from ...machine import Assembly, DecisionMachine
 
 
-def read_sklearn(model: Any, X: Any = None, monotone: Collection[Any] = ()) -> DecisionMachine:
+def read_sklearn(
+    model: Any, X: Any = None, monotone: Collection[Any] = ()
+) -> DecisionMachine | Assembly:
     """The machine of a fitted scikit-learn model; see `dm.convert`."""
-    if isinstance(model, type):
-        raise InputError(
-            "reading a scikit-learn model",
-            f"the class {model.__name__} itself",
-            "pass a fitted object of it",
-        )
     reader = reader_of(model)
     if reader is not None:
-        read: DecisionMachine = reader(model, lambda member: convert(member, X, monotone=monotone))
+        read: DecisionMachine | Assembly = reader(
+            model, lambda member: convert(member, X, monotone=monotone)
+        )
         return read
     for cls in type(model).__mro__:
         if cls.__module__.split(".")[0] != "sklearn":
@@ -67,7 +65,7 @@ def _refuse_overrides(model: Any, cls: type) -> None:
         )
 
 
-def _read_search(model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine:
+def _read_search(model: Any, X: Any, monotone: Collection[Any]) -> DecisionMachine | Assembly:
     if not hasattr(model, "best_estimator_"):
         raise InputError(
             f"reading a {source_of(model)}",
@@ -95,7 +93,7 @@ READERS: dict[str, Callable[[Any], DecisionMachine]] = {
     "IsolationForest": read_isolation_forest,
 }
 """The class of a model, or the nearest class that it inherits from → its reader."""
-STEPS_READERS: dict[str, Callable[[Any, Any, Collection[Any]], DecisionMachine]] = {
+STEPS_READERS: dict[str, Callable[[Any, Any, Collection[Any]], DecisionMachine | Assembly]] = {
     "Pipeline": read_pipeline,
     "BaseSearchCV": _read_search,
 }
@@ -110,8 +108,6 @@ INSTEAD: dict[str, tuple[str, str]] = {
         "it answers with leaves, one-hot, and not with values",
         "read its trees one by one, dm.convert(model.estimators_[i]), and use machine.apply",
     ),
-    "ClassifierChain": _MEMBERS,
-    "RegressorChain": _MEMBERS,
     "OutputCodeClassifier": _MEMBERS,
 }
 """Classes that are refused: what was found, what to do."""

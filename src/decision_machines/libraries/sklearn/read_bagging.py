@@ -12,7 +12,15 @@ import numpy as np
 
 from ...errors import ModelFormatError
 from ...machine import DecisionMachine, Output
-from .read_trees import assemble, columns_of, member_trees, require_fitted, source_of, values_of
+from .read_trees import (
+    assemble,
+    columns_of,
+    member_trees,
+    require_fitted,
+    source_of,
+    values_of,
+    without_samplers,
+)
 
 
 def read_bagging_classifier(model: Any) -> DecisionMachine:
@@ -65,7 +73,8 @@ def read_bagging_regressor(model: Any) -> DecisionMachine:
 def _members(model: Any) -> tuple[list[Any], list[np.ndarray]]:
     # A bag asks its first n_estimators members, should n_estimators have been set after the fit.
     n = model.n_estimators
-    return list(model.estimators_)[:n], [np.asarray(f) for f in model.estimators_features_][:n]
+    members = [without_samplers(estimator) for estimator in model.estimators_[:n]]
+    return members, [np.asarray(f) for f in model.estimators_features_][:n]
 
 
 def read_isolation_forest(model: Any) -> DecisionMachine:

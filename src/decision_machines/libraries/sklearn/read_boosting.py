@@ -24,6 +24,11 @@ CLASSIFICATION_SLOPES = {"log_loss": 1.0, "exponential": 2.0}
 def read_gradient_boosting(model: Any) -> DecisionMachine:
     """The machine of a GradientBoostingClassifier or GradientBoostingRegressor."""
     require_fitted(model, "estimators_")
+    return read_stages(model, _initial(model, model.estimators_.shape[1]))
+
+
+def read_stages(model: Any, base: np.ndarray | None = None) -> DecisionMachine:
+    """The machine of the stages alone, whose sum starts at `base`, or at 0."""
     stages = model.estimators_
     trees = member_trees(model, stages.ravel().tolist(), "regressor")
     k = stages.shape[1]
@@ -32,7 +37,7 @@ def read_gradient_boosting(model: Any) -> DecisionMachine:
         trees,
         lambda i, nodes: scale * values_of(trees[i], nodes, None),
         columns_of(model),
-        _boosting_output(model, _initial(model, k)),
+        _boosting_output(model, np.zeros(k) if base is None else base),
         source_of(model),
         feeds=np.tile(np.arange(k), len(stages)),
         nan_goes_right=True,

@@ -13,7 +13,9 @@ import numpy as np
 from ...errors import UnsupportedModelError
 from ...machine.assembly import Assembly
 from ...run.assemblies import FUNCTIONS
-from .read_trees import overrides, require_fitted, source_of
+from .fields import check_attributes
+from .read_chains import is_boosted_from_a_model, read_boosted_from_a_model, read_chain
+from .read_trees import overrides, require_fitted, source_of, without_samplers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,12 +148,6 @@ def read_threshold(model: Any, member: Member) -> Assembly:
 
 def read_stacking(model: Any, member: Member) -> Assembly:
     require_fitted(model, "final_estimator_")
-    if model.passthrough:
-        raise _refused(
-            model,
-            "passthrough = True: its last model reads the features themselves, too",
-            "fit it with passthrough=False, or convert its members one by one",
-        )
     is_classifier = hasattr(model, "classes_")
     methods = [m for m in model.stack_method_ if m is not None]
     estimators = [e for e in model.estimators_ if not isinstance(e, str)]
@@ -161,7 +157,7 @@ def read_stacking(model: Any, member: Member) -> Assembly:
     return Assembly(
         "stacked",
         (*(member(e) for e in estimators), _final(model, model.final_estimator_)),
-        {},
+        {"passthrough": np.array(True)} if model.passthrough else {},
         {"methods": tuple(methods)},
         model.classes_ if is_classifier else None,
         source_of(model),
@@ -204,7 +200,12 @@ def _linear(final: Any, classes: Any, kind: str) -> Assembly:
     return Assembly(
         "linear",
         (),
-        {"coef": np.asarray(final.coef_), "intercept": np.asarray(final.intercept_)},
+        {
+            "coef": np.asarray(final.coef_),
+            "intercept": np.asarray(final.intercept_),
+            # A product with a single row rounds by how the coefficients lie in memory.
+            "by_column": np.array(not np.asarray(final.coef_).flags.c_contiguous),
+        },
         {"kind": (kind,)},
         classes,
         source_of(final),
@@ -346,14 +347,17 @@ READERS: dict[str, Callable[[Any, Member], Any]] = {
     "MultiOutputRegressor": read_several_targets,
     "TransformedTargetRegressor": read_transformed_target,
     "FrozenEstimator": read_frozen,
+    "ClassifierChain": read_chain,
+    "RegressorChain": read_chain,
 }
 """The class of a model made of models → its reader."""
 
 
 def is_bag_of_models(model: Any) -> bool:
     """Whether a bag's members are other than single trees."""
-    return type(model).__name__ in ("BaggingClassifier", "BaggingRegressor") and any(
-        not hasattr(e, "tree_") for e in getattr(model, "estimators_", ())
+    names = {c.__name__ for c in type(model).__mro__ if c.__module__.startswith("sklearn.")}
+    return not names.isdisjoint(("BaggingClassifier", "BaggingRegressor")) and any(
+        not hasattr(without_samplers(e), "tree_") for e in getattr(model, "estimators_", ())
     )
 
 
@@ -361,6 +365,9 @@ def reader_of(model: Any) -> Callable[[Any, Member], Any] | None:
     """The reader of a model made of models; None for any other."""
     found: Callable[[Any, Member], Any] | None
     found = read_bag_of_models if is_bag_of_models(model) else None
+    if is_boosted_from_a_model(model):
+        check_attributes(model, f"reading a {source_of(model)}")
+        found = read_boosted_from_a_model
     for cls in type(model).__mro__:
         if found is None and cls.__module__.split(".")[0] == "sklearn":
             found = READERS.get(cls.__name__)

@@ -221,7 +221,36 @@ def n_features_of(model: Any) -> int:
 
 
 def source_of(model: Any) -> str:
-    return f"scikit-learn {type(model).__name__}"
+    package = type(model).__module__.split(".")[0]
+    return f"{PEOPLE_CALL.get(package, 'scikit-learn')} {type(model).__name__}"
+
+
+PEOPLE_CALL = {
+    "imblearn": "imbalanced-learn",
+    "quantile_forest": "quantile-forest",
+    "sksurv": "scikit-survival",
+    "ngboost": "NGBoost",
+}
+"""What people call the packages that build on scikit-learn."""
+
+
+def is_sampler(step: Any) -> bool:
+    """Whether a step of imbalanced-learn's Pipeline draws rows for training and is then silent."""
+    return hasattr(step, "fit_resample")
+
+
+def is_active(step: Any) -> bool:
+    """Whether a step of a pipeline does something to the rows that are predicted."""
+    is_passed = isinstance(step, str) and step == "passthrough"
+    return step is not None and not is_passed and not is_sampler(step)
+
+
+def without_samplers(estimator: Any) -> Any:
+    """The last step of a pipeline in which only samplers come before it; else the estimator."""
+    steps = getattr(estimator, "steps", None)
+    if steps and not any(is_active(step) for _, step in steps[:-1]):
+        return steps[-1][1]
+    return estimator
 
 
 def values_of(tree: Any, nodes: np.ndarray, n_classes: list[int] | None) -> np.ndarray:
@@ -296,10 +325,14 @@ ANSWERS = (
 )
 
 
+OF_A_LIBRARY = ("sklearn", "imblearn")
+"""Whose answering methods we know."""
+
+
 def overrides(model: Any) -> str | None:
     """The first answering method that a subclass outside scikit-learn has made its own."""
     for name in ANSWERS:
         owner = next((cls for cls in type(model).__mro__ if name in vars(cls)), None)
-        if owner is not None and owner.__module__.split(".")[0] != "sklearn":
+        if owner is not None and owner.__module__.split(".")[0] not in OF_A_LIBRARY:
             return name
     return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, UnsupportedModelError
-from ...machine import DecisionMachine
+from ...machine import DecisionMachine, single
 from ...progress import Verbosity, Watch
 from ..torch_setup import threads
 from . import checkpoints, distributed
@@ -152,7 +152,7 @@ def tune(
     if not isinstance(machine, DecisionMachine):
         from ...libraries import convert
 
-        machine = convert(machine)
+        machine = single(convert(machine), DOING)
     begin = time.perf_counter()
     verbose = show if verbose is None else verbose
     _check_numbers(epochs=epochs, patience=patience, batch_size=batch_size)
@@ -288,7 +288,7 @@ def _to_train_again(
         return machine if (is_held_out if refit is None else refit) else None
     from ...libraries import convert
 
-    again: DecisionMachine = refit if isinstance(refit, DecisionMachine) else convert(refit)
+    again = single(convert(refit), DOING)
     _check_machine(again)
     same = (again.n_features, again.n_outputs, again.output.link)
     classes = [

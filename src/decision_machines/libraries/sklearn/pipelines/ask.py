@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ....machine import DecisionMachine
 from ... import convert
-from ...oracles import UNSEEN, Oracle
+from ...oracles import UNSEEN, Oracle, oracle_of
+from ..read_trees import is_active
 from .floats import Ordered
 from .stage import dense
-
-if TYPE_CHECKING:
-    from ....machine import DecisionMachine
 
 SPREAD = 48
 """Numbers of each feature that are tried besides those at thresholds."""
@@ -26,8 +25,6 @@ class PipelineOracle(Oracle):
     compared = "leaves, and the pipeline's own answers"
 
     def __init__(self, model: Any, machine: DecisionMachine) -> None:
-        from ..ask import oracle
-
         super().__init__(model, machine)
         self.whole_machine = machine
         self.columns = machine.columns
@@ -35,8 +32,8 @@ class PipelineOracle(Oracle):
             above = np.nextafter(edges[-1], np.inf) if edges else 0.0
             self.labels[feature] = dict(enumerate([*edges, above]))
         self.last = _last(model)
-        self.inner = convert(self.last)
-        self.asked = oracle(self.last, self.inner)
+        self.inner, self.is_part = _inner(self.last, machine)
+        self.asked = oracle_of(self.last, self.inner)
         self.compared = f"{self.asked.compared}, and the pipeline's own answers"  # type: ignore[misc]
         accepted = machine.columns.accepted
         self.single = {
@@ -187,8 +184,12 @@ class PipelineOracle(Oracle):
         return ours, found[1]
 
     def whole(self, X: np.ndarray) -> tuple[str, np.ndarray, np.ndarray]:
+        if self.is_part:
+            what, inner, theirs = self.asked.whole(self._transformed(X))
+            return what, self.machine.margin(X).reshape(inner.shape), theirs
         table = self.table(X)
         machine = self.whole_machine
+        ours: Any
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if machine.output.classes is not None and hasattr(self.model, "predict_proba"):
@@ -198,6 +199,15 @@ class PipelineOracle(Oracle):
                 return "probability", ours, np.asarray(theirs).reshape(ours.shape)
             ours = machine.predict(table)
             return "prediction", ours, np.asarray(self.model.predict(table)).reshape(ours.shape)
+
+
+def _inner(last: Any, machine: DecisionMachine) -> tuple[DecisionMachine, bool]:
+    """The machine of the last step that was folded into `machine`; whether it is one of several."""
+    read = convert(last)
+    if isinstance(read, DecisionMachine):
+        return read, False
+    found = next(one for one in read.machines if machine.source.endswith(one.source))
+    return found, True
 
 
 def _last(model: Any) -> Any:
@@ -220,7 +230,7 @@ def _steps_before(model: Any) -> list[Any]:
         return _steps_before(model.estimator)
     if type(model).__name__ != "Pipeline":
         return []
-    before = [s for _, s in model.steps[:-1] if s is not None and not isinstance(s, str)]
+    before = [step for _, step in model.steps[:-1] if is_active(step)]
     return [*before, *_steps_before(model.steps[-1][1])]
 
 
@@ -228,13 +238,15 @@ def members_of(model: Any) -> list[Any]:
     """The models that an assembly's members were read from, with the steps before each."""
     from sklearn.pipeline import Pipeline
 
+    from ...oracles import members_of as members_of_any
+    from ..read_chains import is_boosted_from_a_model
     from ..read_meta import reader_of
 
     if hasattr(model, "best_estimator_"):
         return members_of(model.best_estimator_)
     if type(model).__name__ == "Pipeline":
         before, (name, last) = list(model.steps[:-1]), model.steps[-1]
-        return [Pipeline([*before, (name, one)]) for one in members_of(last)]
+        return [Pipeline([*before, (name, one)]) for one in members_of_any(last)]
     found: list[Any] = []
     reader = reader_of(model)
     assert reader is not None
@@ -244,4 +256,4 @@ def members_of(model: Any) -> list[Any]:
         return convert(one)
 
     reader(model, member)
-    return found
+    return [*found, model] if is_boosted_from_a_model(model) else found

@@ -21,7 +21,7 @@ def door_of(model: Any, is_sparse: bool) -> Callable[[int, np.ndarray], np.ndarr
         model = model.best_estimator_
     package = type(model).__module__.split(".")[0]
     name = next((c.__name__ for c in type(model).__mro__ if c.__name__ in SKLEARN), "")
-    if package == "xgboost":
+    if package in ("xgboost", "ngboost"):
         return lambda _, column: _too_large(column)
     if package != "sklearn" and not name:
         return lambda _, column: np.zeros(len(column), bool)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import UnsupportedModelError
+from ..read_trees import is_active
 from . import encoders, imputers, numbers
 from .stage import Raw, Scale, Select, Stack, Transform
 
@@ -61,7 +62,7 @@ class Graph:
 
     def _after(self, parent: Any, step: Any, name: str, rest: str) -> Any:
         """The stage of a step on a stage."""
-        if step is None or (isinstance(step, str) and step == "passthrough"):
+        if not is_active(step):
             return parent
         build = BUILDERS.get(type(step).__name__)
         if build is not None:

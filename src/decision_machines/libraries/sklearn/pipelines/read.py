@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....errors import InputError
-from ....machine import Columns
+from ....errors import InputError, UnsupportedModelError
+from ....machine import Assembly, Columns, DecisionMachine
 from ....run.inputs.accepted import arithmetic
 from ....run.inputs.features import is_table
 from ....run.inputs.tables import match_names, native_table
 from ... import convert
 from ..read_meta import reader_of
+from ..read_trees import is_active
 from .fold import fold
 from .graph import Graph, blocks_of, graph_of
 
@@ -32,7 +34,7 @@ def read_pipeline(model: Any, sample: Any = None, monotone: Collection[Any] = ()
         their classes or their functions.
     """
     *before, (_, last) = model.steps
-    if not any(_is_active(step) for _, step in before):
+    if not any(is_active(step) for _, step in before):
         return convert(last, sample, monotone=monotone)
     n, names = _features_of(model, [step for _, step in before])
     graph = graph_of(n, names, monotone)
@@ -52,17 +54,34 @@ def read_member(graph: Graph, model: Any) -> Any:
         return read_member(graph, model.best_estimator_)
     reader = reader_of(model)
     if reader is not None:
+        _refuse_fed_by_steps(graph, model)
         return reader(model, lambda member: read_member(graph, member))
-    return fold(graph, model, convert(model))
+    return _folded(graph, model, convert(model))
 
 
-def _is_active(step: Any) -> bool:
-    return step is not None and not (isinstance(step, str) and step == "passthrough")
+def _refuse_fed_by_steps(graph: Graph, model: Any) -> None:
+    """Models that give what the steps make of X to a member, beside answers of other members."""
+    is_chain = hasattr(model, "chain_method_") or hasattr(model, "order_")
+    if graph.transforms and (is_chain or getattr(model, "passthrough", False)):
+        found = "a chain" if is_chain else "a stack with passthrough = True"
+        raise UnsupportedModelError(
+            "folding a pipeline",
+            f"{found} ({type(model).__name__}) behind steps: a member reads columns of the steps "
+            "beside answers of other members",
+            "run the steps yourself, pipe[:-1].transform(X), and convert the last step alone",
+        )
+
+
+def _folded(graph: Graph, model: Any, read: DecisionMachine | Assembly) -> Any:
+    """The model's machine with the steps folded in; of an assembly, every machine."""
+    if isinstance(read, DecisionMachine):
+        return fold(graph, model, read)
+    return replace(read, members=tuple(_folded(graph, model, one) for one in read.members))
 
 
 def _features_of(model: Any, steps: list[Any]) -> tuple[int, tuple[str, ...] | None]:
     """How many features a pipeline reads, and their names."""
-    first = next(step for step in steps if _is_active(step))
+    first = next(step for step in steps if is_active(step))
     n = getattr(first, "n_features_in_", None)
     names = getattr(first, "feature_names_in_", None)
     if n is None:

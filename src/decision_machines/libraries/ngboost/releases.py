@@ -1,0 +1,5 @@
+"""Which releases of NGBoost the tests run against."""
+
+from ..releases import Releases
+
+RELEASES = Releases("NGBoost", oldest="0.5", newest="0.5")
