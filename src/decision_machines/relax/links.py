@@ -123,6 +123,8 @@ OF_FAMILY: dict[Family, Callable[..., Tensor]] = {
     links.STEP: step,
     links.SIGNED_SQUARE: signed_square,
     links.ISOLATION: isolation,
+    links.ANOMALY: lambda margin, divisor=1.0: torch.exp2(-margin / divisor),
+    links.CLAMPED: lambda margin: margin.clamp(0, 1),
     links.ADABOOST: samme,
     links.MEAN_AND_VARIANCE: mean_and_variance,
     links.SORTED: lambda margin: margin.sort(-1).values,

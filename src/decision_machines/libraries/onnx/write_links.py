@@ -27,6 +27,8 @@ REFUSED = {
     links.STEP: "a step at 0, which is not among the steps",
     links.SIGNED_SQUARE: "a square with a sign, which is not among the steps",
     links.ISOLATION: "a power of 2, which is not among the steps",
+    links.ANOMALY: "a power of 2, which is not among the steps",
+    links.CLAMPED: "sums that are held between 0 and 1, which is not among the steps",
     links.ADABOOST: "a softmax of margins that are divided by the number of classes",
     links.SORTED: "margins in rising order, which is not among the steps",
     links.INCREMENTS: "sums of log(1 + exp), which is not among the steps",

@@ -12,6 +12,7 @@ from . import libm
 from . import lightgbm as lightgbm_links
 from . import onnx as onnx_links
 from . import xgboost as xgboost_links
+from . import ydf as ydf_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +92,11 @@ PLAIN: dict[str, Callable[..., np.ndarray]] = {
     "lightgbm_softmax": lightgbm_links.softmax,
     "lightgbm_softplus": lightgbm_links.softplus,
     "signed_square": lightgbm_links.signed_square,
+    "ydf_sigmoid": ydf_links.sigmoid,
+    "ydf_softmax": ydf_links.softmax,
+    "ydf_exp": ydf_links.exponential,
+    "ydf_clamped": ydf_links.clamped,
+    "ydf_anomaly": ydf_links.anomaly,
     "onnx": onnx_links.onnx,
 }
 """The function of every link that divides nothing."""

@@ -70,6 +70,16 @@ const LINKS = {
     const round = rounding(single);
     return margin.map((m) => round(round(Math.sign(m) * m) * m));
   },
+  ydf_sigmoid: (margin) => margin.map((m) => sigmoidOf(m, true)),
+  ydf_softmax(margin) {
+    const e = margin.map((m) => Math.fround(Math.exp(m)));
+    const share = Math.fround(1 / sum(e, Math.fround));
+    return e.map((v) => Math.fround(v * share));
+  },
+  ydf_exp: (margin) => margin.map((m) => Math.fround(Math.exp(Math.min(Math.max(m, -19), 19)))),
+  ydf_clamped: (margin) => margin.map((m) => Math.min(Math.max(m, 0), 1)),
+  ydf_anomaly: (margin, single, divisor = 1) =>
+    margin.map((m) => Math.fround(2 ** Math.fround(-m / Math.fround(divisor)))),
   onnx: (margin, single, ...steps) => onnxSteps(margin, single, steps),
 };
 
