@@ -134,6 +134,9 @@ LINKS: dict[str, Link] = {
         Link("ydf_exp", EXPONENTIAL, bound=19.0),
         Link("ydf_clamped", CLAMPED),
         Link("ydf_anomaly", ANOMALY, most_params=1),
+        Link("treelite_sigmoid", SIGMOID, most_params=1),
+        Link("treelite_softmax", SOFTMAX),
+        Link("treelite_anomaly", ANOMALY, most_params=1),
         Link("onnx", STEPS),
     )
 }

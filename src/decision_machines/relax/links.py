@@ -111,6 +111,8 @@ ONNX_STEPS: dict[str, Callable[..., Tensor]] = {
     "negate": torch.neg,
     "exp": torch.exp,
     "sigmoid": torch.sigmoid,
+    "libm_exp": torch.exp,
+    "libm_log1p": torch.log1p,
 }
 """The function of every step of `machine.steps`."""
 

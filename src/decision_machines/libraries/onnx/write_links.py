@@ -124,6 +124,8 @@ def _program(limits: Limits, operator: str, labels: Any) -> tuple[list[Step], Ch
     output = limits.machine.output
     steps = list(output.link_steps)
     names = [step.name for step in steps]
+    if any(name.startswith("libm_") for name in names):
+        limits.unknown_link("functions of the C library, which no operator has to the bit")
     pair = names[0] if names and names[0] in PAIRS else None
     if pair is None and output.decision in ("response", "margin", "argmax"):
         return steps, None

@@ -11,6 +11,7 @@ from . import catboost as catboost_links
 from . import libm
 from . import lightgbm as lightgbm_links
 from . import onnx as onnx_links
+from . import treelite as treelite_links
 from . import xgboost as xgboost_links
 from . import ydf as ydf_links
 
@@ -97,6 +98,9 @@ PLAIN: dict[str, Callable[..., np.ndarray]] = {
     "ydf_exp": ydf_links.exponential,
     "ydf_clamped": ydf_links.clamped,
     "ydf_anomaly": ydf_links.anomaly,
+    "treelite_sigmoid": treelite_links.sigmoid,
+    "treelite_softmax": treelite_links.softmax,
+    "treelite_anomaly": treelite_links.anomaly,
     "onnx": onnx_links.onnx,
 }
 """The function of every link that divides nothing."""

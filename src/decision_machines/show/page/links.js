@@ -80,6 +80,15 @@ const LINKS = {
   ydf_clamped: (margin) => margin.map((m) => Math.min(Math.max(m, 0), 1)),
   ydf_anomaly: (margin, single, divisor = 1) =>
     margin.map((m) => Math.fround(2 ** Math.fround(-m / Math.fround(divisor)))),
+  treelite_sigmoid: (margin, single, slope) => margin.map((m) => sigmoidOf(m, single, slope)),
+  treelite_softmax(margin, single) {
+    const top = Math.fround(largest(margin));
+    const e = margin.map((m) => Math.fround(Math.exp(rounding(single)(m - top))));
+    const total = Math.fround(sum(e));
+    return e.map((v) => rounding(single)(v / total));
+  },
+  treelite_anomaly: (margin, single, divisor = 1) =>
+    margin.map((m) => rounding(single)(2 ** rounding(single)(-m / Math.fround(divisor)))),
   onnx: (margin, single, ...steps) => onnxSteps(margin, single, steps),
 };
 
@@ -188,4 +197,6 @@ const ONNX_STEPS = {
   negate: spread((x) => x.map((v) => -v)),
   exp: spread((x, round) => x.map((v) => round(Math.exp(v)))),
   sigmoid: (state) => ({ x: state.x.map(onnxSigmoid), single: state.single }),
+  libm_exp: spread((x, round) => x.map((v) => round(Math.exp(v)))),
+  libm_log1p: spread((x, round) => x.map((v) => round(Math.log1p(v)))),
 };
