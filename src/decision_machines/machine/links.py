@@ -137,6 +137,9 @@ LINKS: dict[str, Link] = {
         Link("treelite_sigmoid", SIGMOID, most_params=1),
         Link("treelite_softmax", SOFTMAX),
         Link("treelite_anomaly", ANOMALY, most_params=1),
+        Link("interpret_sigmoid", SIGMOID),
+        Link("interpret_softmax", SOFTMAX),
+        Link("interpret_exp", EXPONENTIAL),
         Link("onnx", STEPS),
     )
 }

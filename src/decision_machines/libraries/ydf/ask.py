@@ -42,7 +42,8 @@ class YDFOracle(Oracle):
         truths = {f.name for f in self.model.input_features() if f.semantic.name == "BOOLEAN"}
         names = self.machine.columns.names or ()
         at = [i for i, name in enumerate(names) if name in truths]
-        return ~np.any(np.isnan(X[:, at]), axis=1)
+        is_missing: np.ndarray = np.any(np.isnan(X[:, at]), axis=1)
+        return ~is_missing
 
     def _with_targets(self, X: Float[np.ndarray, "m n"]) -> dict[str, np.ndarray]:
         """Also the columns that only training reads, which `predict_leaves` insists on."""

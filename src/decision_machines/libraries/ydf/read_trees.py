@@ -164,7 +164,7 @@ def read_tests(nodes: Nodes, features: dict[int, Feature], parts: Parts) -> Test
             imputed = 0 <= feature.replacement < len(inside) and inside[int(feature.replacement)]
         else:
             bound = _bound(kind, content, feature, parts)
-            selection[j], t[j] = place[at], strictly_below(np.float32([bound]))[0]
+            selection[j], t[j] = place[at], strictly_below(np.array([bound], np.float32))[0]
             # The fast engines follow the node where a number is missing, but not a truth value.
             imputed = goes_right if kind == "higher" else feature.replacement >= bound
         imputes[j] = bool(imputed) == goes_right

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...machine.links import LINKS as KNOWN
 from . import catboost as catboost_links
+from . import interpret as interpret_links
 from . import libm
 from . import lightgbm as lightgbm_links
 from . import onnx as onnx_links
@@ -101,6 +102,9 @@ PLAIN: dict[str, Callable[..., np.ndarray]] = {
     "treelite_sigmoid": treelite_links.sigmoid,
     "treelite_softmax": treelite_links.softmax,
     "treelite_anomaly": treelite_links.anomaly,
+    "interpret_sigmoid": interpret_links.sigmoid,
+    "interpret_softmax": interpret_links.softmax,
+    "interpret_exp": interpret_links.exp,
     "onnx": onnx_links.onnx,
 }
 """The function of every link that divides nothing."""

@@ -38,12 +38,14 @@ def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
 
 
 def exponential(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    return exp(np.clip(margin, -BOUND, BOUND)).astype(np.float32)
+    held: np.ndarray = np.clip(margin, -BOUND, BOUND)
+    return exp(held).astype(np.float32)
 
 
 def clamped(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     """Shares of trees, whose sum in float32 may be a rounding above 1."""
-    return np.clip(margin, 0, 1)
+    found: np.ndarray = np.clip(margin, 0, 1)
+    return found
 
 
 def anomaly(margin: Float[np.ndarray, "m k"], divisor: float = 1.0) -> Float[np.ndarray, "m k"]:

@@ -89,6 +89,10 @@ const LINKS = {
   },
   treelite_anomaly: (margin, single, divisor = 1) =>
     margin.map((m) => rounding(single)(2 ** rounding(single)(-m / Math.fround(divisor)))),
+  interpret_sigmoid: (margin) =>
+    margin.map((m) => (Math.exp(m) === Infinity ? 1 : Math.exp(m) / (Math.exp(m) + 1))),
+  interpret_softmax: (margin) => softmaxOf(margin, false),
+  interpret_exp: (margin) => margin.map(Math.exp),
   onnx: (margin, single, ...steps) => onnxSteps(margin, single, steps),
 };
 
