@@ -73,8 +73,8 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachin
     ----------
     path
         Our own file (`.dm`, see `DecisionMachine.save`), or one of XGBoost (JSON or UBJSON),
-        LightGBM (text), CatBoost (cbm or JSON), ONNX, or scikit-learn models (skops, pickle,
-        joblib).
+        LightGBM (text), CatBoost (cbm or JSON), ONNX, Treelite (a checkpoint), YDF (a folder, or
+        what `serialize` gives), or scikit-learn or InterpretML models (skops, pickle, joblib).
     trust
         A pickle or joblib file runs whatever code its writer put in it, merely by being read.
         Such a file is refused unless this is True.

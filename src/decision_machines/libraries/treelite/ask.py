@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TreeliteOracle(Oracle):
-    """Leaves of all trees at once, and what `predict` gives, which is compared with the response."""
+    """Leaves of all trees at once, and what `predict` gives, compared with the response."""
 
     compared = "leaves and responses"
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ..releases import Releases
 
-RELEASES = Releases("YDF", "0.9", "0.16")
+RELEASES = Releases("YDF", "0.16", "0.16")
