@@ -1,7 +1,8 @@
 """The terms of an EBM as trees: a table over one feature's bins is a tree with a leaf for each.
 
-A term of several features is a tree over the first, with a tree over the next in each leaf. Of a number, missing is asked first, and then the cuts by halves: x ≥ cut is the higher bin. Of a
-label, the sets of labels of the lower bins are asked, by halves, and missing first, too.
+A term of several features is a tree over the first, with a tree over the next in each leaf. Of a
+number, missing is asked first, and then the cuts by halves: x ≥ cut is the higher bin. Of a label,
+the sets of labels of the lower bins are asked, by halves, and missing first, too.
 """
 
 from __future__ import annotations
