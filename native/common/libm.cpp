@@ -20,6 +20,7 @@ template <typename T>
 void replace(const std::string& function, Values<T> x) {  // x: (n,)  in and out
     T (*f)(T) = nullptr;
     if (function == "exp") f = [](T v) { return std::exp(v); };
+    if (function == "exp2") f = [](T v) { return std::exp2(v); };
     if (function == "log") f = [](T v) { return std::log(v); };
     if (function == "expm1") f = [](T v) { return std::expm1(v); };
     if (function == "log1p") f = [](T v) { return std::log1p(v); };

@@ -118,8 +118,9 @@ def test_leaves_of_probabilities_are_trained_for_the_brier_score():
 
 
 def test_every_family_of_links_is_trained_for_something_or_refused():
-    assert {*MEANT_FOR_NUMBERS, links.ISOLATION} == set(links.FAMILIES)
-    assert links.ISOLATION not in MEANT_FOR_NUMBERS  # refused: a depth is not a prediction
+    depths = {links.ISOLATION, links.ANOMALY}  # refused: a depth is not a prediction
+    assert depths.isdisjoint(MEANT_FOR_NUMBERS)
+    assert {*MEANT_FOR_NUMBERS, *depths} == set(links.FAMILIES)
     assert set(MEANT_FOR_CLASSES) == set(links.FAMILIES)
     assert set(MEANT_FOR_NUMBERS.values()) <= set(NUMBERS)
     assert {name for names in MEANT_FOR_CLASSES.values() for name in names} <= set(CLASSES)

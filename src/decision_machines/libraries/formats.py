@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, ModelFormatError
-from .registry import formats
+from .registry import folder_kind, folders, formats
 
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"(\xb5/\xfd")
 """How files of gzip, bzip2, xz and zstandard begin."""
@@ -27,6 +27,8 @@ def read_file(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
             f"an object of type {type(path).__name__} where a path is needed",
             "pass the file's path to dm.load, and models or bytes to dm.convert",
         )
+    if _is_folder(Path(path)):
+        return _read_folder(Path(path))
     data = _bytes_of(Path(path))
     from .sklearn import pickles
 
@@ -55,6 +57,25 @@ def read_content(data: bytes, source: str = "a model's content") -> Any:
     )
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False  # what is wrong with it is said when it is read
+
+
+def _read_folder(path: Path) -> Any:
+    found = folder_kind(path)
+    if found is None:
+        raise InputError(
+            f"loading {path}",
+            "it is a folder, and not one of a model",
+            "give a model file, or a folder of one of these kinds: "
+            + ", ".join(kind.name for _, kind in folders()),
+        )
+    return found[1].read(path, str(path))
+
+
 def _bytes_of(path: Path) -> bytes:
     shown = str(path)
     doing = f"loading {shown if len(shown) < 300 else shown[:100] + ' …'}"
@@ -62,8 +83,6 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise InputError(doing, "there is no such file", "check the path") from None
-    except IsADirectoryError:
-        raise InputError(doing, "it is a folder", "give the model file in it") from None
     except (OSError, ValueError) as error:
         found = getattr(error, "strerror", None) or str(error)
         raise InputError(

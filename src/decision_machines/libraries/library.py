@@ -8,6 +8,7 @@ from ..errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from pathlib import Path
 
     from ..machine import Assembly, DecisionMachine
     from .oracles import Oracle
@@ -25,6 +26,15 @@ class Format(NamedTuple):
     read: Callable[[bytes, str], Any]
     """From bytes, and what to call them in errors, to a machine, or to a model of the library."""
     certainty: int = RECOGNISED
+
+
+class Folder(NamedTuple):
+    """A kind of model that is a folder of files."""
+
+    name: str
+    looks_like: Callable[[Path], bool]
+    read: Callable[[Path, str], Any]
+    """From the folder, and what to call it in errors, to a machine."""
 
 
 class Target(NamedTuple):
@@ -59,6 +69,10 @@ class Library:
         """The model files that it reads."""
         return ()
 
+    def folders(self) -> tuple[Folder, ...]:
+        """The folders of model files that it reads."""
+        return ()
+
     def targets(self) -> tuple[Target, ...]:
         """The model files that it writes."""
         return ()
@@ -86,6 +100,10 @@ class Library:
             The library, imported.
         """
         raise self._lacks("opening a model file")
+
+    def open_folder(self, package: Any, folder: Path) -> Any:
+        """The library's own object of a folder of model files."""
+        raise self._lacks("opening a model's folder")
 
     def oracle(self, model: Any, machine: DecisionMachine) -> Oracle:
         """Who asks a model for its own leaves and margins."""

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DecisionMachinesError, InputError, MissingLibraryError, ModelFormatError
 from ..machine import DecisionMachine
 from .formats import read_file
-from .registry import formats
+from .registry import folders, formats
 
 if TYPE_CHECKING:
     import os
+
+    from .library import Folder, Format, Library
 
 
 def open_original(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
@@ -26,8 +28,14 @@ def open_original(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     found = read_file(path, trust=trust)
     if not isinstance(found, DecisionMachine):
         return found
-    data = Path(path).read_bytes()
-    library, kind = next(pair for pair in formats() if pair[1].looks_like(data))
+    folder = Path(path) if Path(path).is_dir() else None
+    library: Library
+    kind: Folder | Format
+    if folder is not None:
+        library, kind = next(pair for pair in folders() if pair[1].looks_like(folder))
+    else:
+        data = Path(path).read_bytes()
+        library, kind = next(pair for pair in formats() if pair[1].looks_like(data))
     if library.package is None or not library.opens_its_files:
         raise InputError(
             f"opening {path} as its own library does",
@@ -43,7 +51,9 @@ def open_original(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
             f"pip install 'decision-machines[{library.name}]'",
         ) from None
     try:
-        return library.open(package, data)
+        return (
+            library.open(package, data) if folder is None else library.open_folder(package, folder)
+        )
     except (DecisionMachinesError, MemoryError):
         raise
     except Exception as error:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
-    from .library import Format, Library, Target
+    from pathlib import Path
+
+    from .library import Folder, Format, Library, Target
 
 
 @functools.cache
@@ -46,6 +48,17 @@ def formats() -> tuple[tuple[Library, Format], ...]:
     """Every kind of model file with its library, those that are surest to tell apart first."""
     found = [(library, kind) for library in libraries() for kind in library.formats()]
     return tuple(sorted(found, key=lambda pair: pair[1].certainty))
+
+
+@functools.cache
+def folders() -> tuple[tuple[Library, Folder], ...]:
+    """Every kind of model that is a folder, with its library."""
+    return tuple((library, kind) for library in libraries() for kind in library.folders())
+
+
+def folder_kind(folder: Path) -> tuple[Library, Folder] | None:
+    """The library and the kind of a folder of model files; None where it holds none."""
+    return next((pair for pair in folders() if pair[1].looks_like(folder)), None)
 
 
 @functools.cache

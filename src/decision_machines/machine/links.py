@@ -7,6 +7,7 @@ This is the one table of links. Other rooms map its names, or its families, to w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 AVERAGED = "averaged "
@@ -43,6 +44,10 @@ STEP = Family("step")
 SIGNED_SQUARE = Family("signed square")
 ISOLATION = Family("isolation")
 """Margins are depths in an isolation forest."""
+ANOMALY = Family("anomaly", is_increasing=False)
+"""Margins are depths in an isolation forest; the response is near 1 where they are small."""
+CLAMPED = Family("clamped", is_probability=True)
+"""Margins are probabilities whose sum may be a rounding beyond 0 or 1, and is held there."""
 ADABOOST = Family("adaboost", is_increasing=False, is_probability=True, reads_all_outputs=True)
 """One margin gives two responses, of which one falls."""
 MEAN_AND_VARIANCE = Family("mean and variance", is_increasing=False, n_outputs=2)
@@ -62,6 +67,8 @@ FAMILIES: tuple[Family, ...] = (
     STEP,
     SIGNED_SQUARE,
     ISOLATION,
+    ANOMALY,
+    CLAMPED,
     ADABOOST,
     MEAN_AND_VARIANCE,
     SORTED,
@@ -79,6 +86,8 @@ class Link:
     least_params: int = 0
     most_params: int = 0
     """How few and how many numbers it takes as parameters."""
+    bound: float = math.inf
+    """Margins further from 0 than this are held there before they are linked."""
 
     @property
     def is_averaged(self) -> bool:
@@ -120,6 +129,17 @@ LINKS: dict[str, Link] = {
         Link("lightgbm_softmax", SOFTMAX),
         Link("lightgbm_softplus", SOFTPLUS),
         Link("signed_square", SIGNED_SQUARE),
+        Link("ydf_sigmoid", SIGMOID),
+        Link("ydf_softmax", SOFTMAX),
+        Link("ydf_exp", EXPONENTIAL, bound=19.0),
+        Link("ydf_clamped", CLAMPED),
+        Link("ydf_anomaly", ANOMALY, most_params=1),
+        Link("treelite_sigmoid", SIGMOID, most_params=1),
+        Link("treelite_softmax", SOFTMAX),
+        Link("treelite_anomaly", ANOMALY, most_params=1),
+        Link("interpret_sigmoid", SIGMOID),
+        Link("interpret_softmax", SOFTMAX),
+        Link("interpret_exp", EXPONENTIAL),
         Link("onnx", STEPS),
     )
 }
@@ -127,7 +147,7 @@ PLAIN_LINKS: tuple[str, ...] = tuple(LINKS)
 """The names of the links that divide nothing; each has an averaged one beside it."""
 LINKS |= {
     AVERAGED + link.name: Link(
-        AVERAGED + link.name, link.family, link.least_params + 1, link.most_params + 1
+        AVERAGED + link.name, link.family, link.least_params + 1, link.most_params + 1, link.bound
     )
     for link in list(LINKS.values())
 }

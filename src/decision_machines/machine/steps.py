@@ -49,6 +49,8 @@ STEPS: dict[str, StepKind] = {
         StepKind("negate"),
         StepKind("exp"),
         StepKind("sigmoid"),
+        StepKind("libm_exp"),
+        StepKind("libm_log1p"),
     )
 }
 """Every step by its name."""

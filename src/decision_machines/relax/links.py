@@ -111,6 +111,8 @@ ONNX_STEPS: dict[str, Callable[..., Tensor]] = {
     "negate": torch.neg,
     "exp": torch.exp,
     "sigmoid": torch.sigmoid,
+    "libm_exp": torch.exp,
+    "libm_log1p": torch.log1p,
 }
 """The function of every step of `machine.steps`."""
 
@@ -123,6 +125,8 @@ OF_FAMILY: dict[Family, Callable[..., Tensor]] = {
     links.STEP: step,
     links.SIGNED_SQUARE: signed_square,
     links.ISOLATION: isolation,
+    links.ANOMALY: lambda margin, divisor=1.0: torch.exp2(-margin / divisor),
+    links.CLAMPED: lambda margin: margin.clamp(0, 1),
     links.ADABOOST: samme,
     links.MEAN_AND_VARIANCE: mean_and_variance,
     links.SORTED: lambda margin: margin.sort(-1).values,

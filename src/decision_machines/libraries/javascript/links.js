@@ -70,6 +70,29 @@ const LINKS = {
     const round = rounding(single);
     return margin.map((m) => round(round(Math.sign(m) * m) * m));
   },
+  ydf_sigmoid: (margin) => margin.map((m) => sigmoidOf(m, true)),
+  ydf_softmax(margin) {
+    const e = margin.map((m) => Math.fround(Math.exp(m)));
+    const share = Math.fround(1 / sum(e, Math.fround));
+    return e.map((v) => Math.fround(v * share));
+  },
+  ydf_exp: (margin) => margin.map((m) => Math.fround(Math.exp(Math.min(Math.max(m, -19), 19)))),
+  ydf_clamped: (margin) => margin.map((m) => Math.min(Math.max(m, 0), 1)),
+  ydf_anomaly: (margin, single, divisor = 1) =>
+    margin.map((m) => Math.fround(2 ** Math.fround(-m / Math.fround(divisor)))),
+  treelite_sigmoid: (margin, single, slope) => margin.map((m) => sigmoidOf(m, single, slope)),
+  treelite_softmax(margin, single) {
+    const top = Math.fround(largest(margin));
+    const e = margin.map((m) => Math.fround(Math.exp(rounding(single)(m - top))));
+    const total = Math.fround(sum(e));
+    return e.map((v) => rounding(single)(v / total));
+  },
+  treelite_anomaly: (margin, single, divisor = 1) =>
+    margin.map((m) => rounding(single)(2 ** rounding(single)(-m / Math.fround(divisor)))),
+  interpret_sigmoid: (margin) =>
+    margin.map((m) => (Math.exp(m) === Infinity ? 1 : Math.exp(m) / (Math.exp(m) + 1))),
+  interpret_softmax: (margin) => softmaxOf(margin, false),
+  interpret_exp: (margin) => margin.map(Math.exp),
   onnx: (margin, single, ...steps) => onnxSteps(margin, single, steps),
 };
 
@@ -178,4 +201,6 @@ const ONNX_STEPS = {
   negate: spread((x) => x.map((v) => -v)),
   exp: spread((x, round) => x.map((v) => round(Math.exp(v)))),
   sigmoid: (state) => ({ x: state.x.map(onnxSigmoid), single: state.single }),
+  libm_exp: spread((x, round) => x.map((v) => round(Math.exp(v)))),
+  libm_log1p: spread((x, round) => x.map((v) => round(Math.log1p(v)))),
 };

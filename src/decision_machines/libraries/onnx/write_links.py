@@ -27,6 +27,8 @@ REFUSED = {
     links.STEP: "a step at 0, which is not among the steps",
     links.SIGNED_SQUARE: "a square with a sign, which is not among the steps",
     links.ISOLATION: "a power of 2, which is not among the steps",
+    links.ANOMALY: "a power of 2, which is not among the steps",
+    links.CLAMPED: "sums that are held between 0 and 1, which is not among the steps",
     links.ADABOOST: "a softmax of margins that are divided by the number of classes",
     links.SORTED: "margins in rising order, which is not among the steps",
     links.INCREMENTS: "sums of log(1 + exp), which is not among the steps",
@@ -122,6 +124,8 @@ def _program(limits: Limits, operator: str, labels: Any) -> tuple[list[Step], Ch
     output = limits.machine.output
     steps = list(output.link_steps)
     names = [step.name for step in steps]
+    if any(name.startswith("libm_") for name in names):
+        limits.unknown_link("functions of the C library, which no operator has to the bit")
     pair = names[0] if names and names[0] in PAIRS else None
     if pair is None and output.decision in ("response", "margin", "argmax"):
         return steps, None

@@ -35,6 +35,8 @@ REFUSED = {
     links.SOFTPLUS: "log(1 + exp) is not written as a postprocessor of Treelite",
     links.STEP: "a step at 0 is not written as a postprocessor of Treelite",
     links.ISOLATION: "Treelite divides depths by a constant of its own",
+    links.ANOMALY: "Treelite's isolation forests are written with averages of its own",
+    links.CLAMPED: "Treelite does not hold sums between 0 and 1",
     links.ADABOOST: "Treelite's softmax does not divide margins by the number of classes",
     links.MEAN_AND_VARIANCE: "Treelite links all outputs in one way",
     links.SORTED: "Treelite does not sort the outputs of a row",

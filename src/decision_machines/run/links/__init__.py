@@ -8,10 +8,13 @@ import numpy as np
 
 from ...machine.links import LINKS as KNOWN
 from . import catboost as catboost_links
+from . import interpret as interpret_links
 from . import libm
 from . import lightgbm as lightgbm_links
 from . import onnx as onnx_links
+from . import treelite as treelite_links
 from . import xgboost as xgboost_links
+from . import ydf as ydf_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +94,17 @@ PLAIN: dict[str, Callable[..., np.ndarray]] = {
     "lightgbm_softmax": lightgbm_links.softmax,
     "lightgbm_softplus": lightgbm_links.softplus,
     "signed_square": lightgbm_links.signed_square,
+    "ydf_sigmoid": ydf_links.sigmoid,
+    "ydf_softmax": ydf_links.softmax,
+    "ydf_exp": ydf_links.exponential,
+    "ydf_clamped": ydf_links.clamped,
+    "ydf_anomaly": ydf_links.anomaly,
+    "treelite_sigmoid": treelite_links.sigmoid,
+    "treelite_softmax": treelite_links.softmax,
+    "treelite_anomaly": treelite_links.anomaly,
+    "interpret_sigmoid": interpret_links.sigmoid,
+    "interpret_softmax": interpret_links.softmax,
+    "interpret_exp": interpret_links.exp,
     "onnx": onnx_links.onnx,
 }
 """The function of every link that divides nothing."""

@@ -20,6 +20,10 @@ def exp(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return _each("exp", x)
 
 
+def exp2(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    return _each("exp2", x)
+
+
 def log(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return _each("log", x)
 

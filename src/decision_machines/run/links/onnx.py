@@ -14,7 +14,7 @@ import numpy as np
 
 from ...machine.steps import ARITHMETIC
 from .libm import exp as exp_single
-from .libm import log
+from .libm import log, log1p
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,5 +157,7 @@ STEPS: dict[str, Callable[..., np.ndarray]] = {
     "negate": lambda x: -x,
     "exp": lambda x: np.exp(x.astype(np.float64)).astype(x.dtype),
     "sigmoid": sigmoid,
+    "libm_exp": exp_single,
+    "libm_log1p": log1p,
 }
 """The function of every step of `machine.steps`: columns and the step's constants → columns."""

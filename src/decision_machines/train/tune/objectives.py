@@ -88,6 +88,7 @@ MEANT_FOR_NUMBERS: dict[Family, str] = {
     links.SOFTPLUS: "squared",
     links.STEP: "hinge",
     links.SIGNED_SQUARE: "squared",
+    links.CLAMPED: "squared",
     links.ADABOOST: "squared",
     links.MEAN_AND_VARIANCE: "gaussian",
     links.SORTED: "quantile",
@@ -98,6 +99,7 @@ MEANT_FOR_NUMBERS: dict[Family, str] = {
 is refused: its answer is a depth, and not a prediction of a target."""
 MEANT_FOR_CLASSES: dict[Family, tuple[str, ...]] = {
     links.IDENTITY: ("brier", "log_loss"),
+    links.CLAMPED: ("brier", "log_loss"),
     links.SIGMOID: ("logistic", "log_loss"),
     links.SOFTMAX: ("softmax", "log_loss"),
     links.STEP: ("hinge",),
@@ -107,6 +109,7 @@ MEANT_FOR_CLASSES: dict[Family, tuple[str, ...]] = {
             links.SOFTPLUS,
             links.SIGNED_SQUARE,
             links.ISOLATION,
+            links.ANOMALY,
             links.ADABOOST,
             links.MEAN_AND_VARIANCE,
             links.SORTED,
@@ -165,7 +168,7 @@ def _parse(wanted: str | None) -> tuple[str | None, float | None]:
 def _of_numbers(machine: DecisionMachine, name: str | None, parameter: float | None) -> Objective:
     output = machine.output
     link, _, _ = output.without_average()
-    if link.family is links.ISOLATION:
+    if link.family in (links.ISOLATION, links.ANOMALY):
         raise UnsupportedModelError(
             DOING,
             "an isolation forest, whose answer is a depth, not a prediction of a target",
