@@ -37,7 +37,7 @@ class Environment:
         return [self._requirement(name, lowest) for name, lowest in wanted]
 
     def _requirement(self, name: str, lowest: str) -> str:
-        if self.is_newest or name in ("pytest", "pytest-xdist", "hypothesis"):
+        if self.is_newest or name in map(_name, self.tools):  # tools are not declared
             return f"{CPU_ALONE.get(name, name)}>={lowest}"
         return f"{name}=={self.instead.get(name, lowest)}"
 
@@ -78,6 +78,10 @@ def left_to_others(room: str) -> list[str]:
         for path in paths
         if other != room and any(Path(own) in Path(path).parents for own in rooms[room])
     ]
+
+
+def _name(requirement: str) -> str:
+    return _parts(requirement)[0]
 
 
 def _parts(requirement: str) -> tuple[str, str]:
