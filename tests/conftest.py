@@ -1,5 +1,6 @@
 """Shared test set-up: `from strategies import machines` works in every test file."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -21,6 +22,8 @@ NO_DEPRECATIONS = ("libraries", "run", "machine", "explain", "compatibility")
 
 
 def pytest_collection_modifyitems(items):
+    if "DECISION_MACHINES_OLD_RELEASES" in os.environ:
+        return  # old releases of libraries call what newer ones beside them have deprecated
     here = Path(__file__).parent
     for item in items:
         folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""

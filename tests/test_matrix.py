@@ -40,6 +40,42 @@ def test_the_oldest_releases_are_the_lower_bounds_that_are_declared():
     assert {"scikit-learn", "xgboost", "lightgbm", "catboost", "onnx", "pandas"} <= set(wanted)
 
 
+def test_every_extra_is_in_the_matrix_or_is_tested_at_its_lower_bound():
+    """Extras that only name others (test, lint, all, ...) declare no release to users."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    for name in {"test", "lint", "docs", "bench", "dev", "all"}:
+        extras.pop(name)
+    assert set(extras) - set(sets.SETS["libraries"]["extras"]) == {"torch"}
+    # torch is in no environment of the matrix: `make test` runs with the release that is declared.
+    (torch,) = (one for one in extras["torch"] if one.startswith("torch>="))
+    pinned = (ROOT / "constraints.txt").read_text()
+    assert f"torch=={torch.removeprefix('torch>=')}" in pinned
+
+
+@pytest.mark.parametrize("name", ["checks", "wheels"])
+def test_the_public_workflows_can_be_read(name):
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text())
+    assert all("runs-on" in job and job["steps"] for job in flow["jobs"].values())
+    if name == "wheels":
+        built, used = (flow["jobs"][job]["strategy"]["matrix"] for job in ("build", "use"))
+        assert built["runner"] == used["runner"]
+        assert tuple(used["python"]) == pythons.RELEASES
+
+
+def test_files_of_another_environment_are_counted_by_what_became_of_them():
+    sys.path.insert(0, str(ROOT / "tests" / "compatibility"))
+    from check_files import summary
+
+    found = summary({"a.json": "equal", "b.skops": "refused: old", "c.json": "refused: old"})
+    assert found == {
+        "equal": 1,
+        "refused": ["b.skops: refused: old"],
+        "failed": ["c.json: refused: old"],
+    }
+    assert summary({})["failed"] == ["there is no file"]
+
+
 def test_a_requirement_without_a_lower_bound_is_refused():
     with pytest.raises(SystemExit, match="'numpy' has no lower bound"):
         sets._parts("numpy")
@@ -87,6 +123,6 @@ def test_the_releases_that_readers_call_oldest_are_the_lower_bounds():
 
 
 def test_every_test_of_the_matrix_exists():
-    for part in ("rooms", "fast"):
-        for tests in sets.SETS[part].values():
+    for rooms in (sets.SETS["rooms"], sets.SETS["fast"]["rooms"]):
+        for tests in rooms.values():
             assert all((ROOT / path).exists() for path in tests)

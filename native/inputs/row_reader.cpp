@@ -34,12 +34,11 @@ bool RowReader::value(size_t feature, nb::handle given, bool is_named, double& x
         return true;
     }
     if (PyFloat_Check(object)) {
-        x = PyFloat_AS_DOUBLE(object);
+        x = PyFloat_AsDouble(object);
     } else if (object == Py_None) {
         x = std::numeric_limits<double>::quiet_NaN();
     } else {
-        const PyNumberMethods* methods = Py_TYPE(object)->tp_as_number;
-        if (!PyLong_Check(object) && !(methods && methods->nb_float)) return false;
+        if (!PyLong_Check(object) && !PyType_GetSlot(Py_TYPE(object), Py_nb_float)) return false;
         x = PyFloat_AsDouble(object);
         if (x == -1.0 && PyErr_Occurred()) {
             PyErr_Clear();
@@ -54,8 +53,7 @@ bool RowReader::fill(nb::handle row, T* x) {
     const size_t n = labels_.size();
     double one;
     if (PyDict_CheckExact(row.ptr())) {
-        if (names_.size() != n || static_cast<size_t>(PyDict_GET_SIZE(row.ptr())) != n)
-            return false;
+        if (names_.size() != n || static_cast<size_t>(PyDict_Size(row.ptr())) != n) return false;
         for (size_t f = 0; f < n; ++f) {
             PyObject* found = PyDict_GetItemWithError(row.ptr(), names_[f].ptr());
             if (!found) {
@@ -73,8 +71,8 @@ bool RowReader::fill(nb::handle row, T* x) {
     if (!is_list && !PyTuple_CheckExact(row.ptr())) return false;
     for (size_t f = 0; f < n; ++f) {
         if (static_cast<size_t>(Py_SIZE(row.ptr())) != n) return false;
-        PyObject* found = is_list ? PyList_GET_ITEM(row.ptr(), static_cast<Py_ssize_t>(f))
-                                  : PyTuple_GET_ITEM(row.ptr(), static_cast<Py_ssize_t>(f));
+        PyObject* found = is_list ? PyList_GetItem(row.ptr(), static_cast<Py_ssize_t>(f))
+                                  : PyTuple_GetItem(row.ptr(), static_cast<Py_ssize_t>(f));
         const nb::object given = nb::borrow(found);
         if (!value(f, given, false, one)) return false;
         x[f] = static_cast<T>(one);

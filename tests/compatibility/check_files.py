@@ -1,6 +1,6 @@
 """Files of `make_files.py`, read here and held against the answers that stand beside them.
 
-    python tests/compatibility/check_files.py FOLDER
+    python tests/compatibility/check_files.py FOLDER [RESULTS.json]
 
 Prints a line for every file that is not equal to the bit, and a summary. Exits with 1 where an
 answer differs or a file of another library than scikit-learn cannot be read. (A skops or pickle
@@ -63,12 +63,23 @@ def fails(name: str, found: str) -> bool:
     return found != "equal" and not (is_copy and found.startswith("refused"))
 
 
+def summary(results: dict[str, str]) -> dict[str, object]:
+    """Files that are equal by number, others by name and reason."""
+    failed = [f"{name}: {found}" for name, found in results.items() if fails(name, found)]
+    others = [f"{name}: {found}" for name, found in results.items() if found != "equal"]
+    return {
+        "equal": list(results.values()).count("equal"),
+        "refused": [line for line in others if line not in failed],
+        "failed": failed or ([] if results else ["there is no file"]),
+    }
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    results = check(Path(sys.argv[1]))
-    for name, found in results.items():
-        if found != "equal":
-            print(f"{name}: {found}")
-    n_equal = list(results.values()).count("equal")
-    print(f"{n_equal} of {len(results)} files equal to the bit")
-    sys.exit(any(fails(name, found) for name, found in results.items()) or not results)
+    told = summary(check(Path(sys.argv[1])))
+    for line in [*told["refused"], *told["failed"]]:
+        print(line)
+    print(f"{told['equal']} files equal to the bit")
+    if len(sys.argv) > 2:
+        Path(sys.argv[2]).write_text(json.dumps(told))
+    sys.exit(bool(told["failed"]))

@@ -147,6 +147,7 @@ def test_nor_where_xgboost_writes_its_model_down(monkeypatch, method, error):
 
 @pytest.mark.parametrize("error", ENDS)
 def test_nor_where_torch_reads_a_checkpoint(tmp_path, monkeypatch, error):
+    pytest.importorskip("torch", reason="torch is not installed")
     from decision_machines.train.tune.checkpoints import Identity, load
 
     (tmp_path / "state").write_bytes(b"any")

@@ -11,7 +11,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from matrix.sets import CPU_ALONE, SETS, declared, environments  # noqa: E402
+from matrix.files import KEPT  # noqa: E402
+from matrix.sets import CPU_ALONE, RESULTS, SETS, declared, environments  # noqa: E402
 
 PAGE = ROOT / "docs" / "compatibility.md"
 NOT_RUN = "not run"
@@ -28,6 +29,15 @@ On Python 3.11 `make test` runs the whole suite besides, with torch; the environ
 torch.
 """
 
+FILES = """## Files
+
+Models of scikit-learn, XGBoost, LightGBM and CatBoost, written in the environment of the row and
+read in that of the column: margins, exit leaves and predictions, equal to the bit. A skops or
+pickle file is a copy of scikit-learn's objects; a release that cannot make them again refuses it
+by name.
+
+"""
+
 
 def write_page() -> None:
     """Write the page from the results that are stored."""
@@ -40,9 +50,10 @@ def page() -> str:
     results = {
         one.name: json.loads(path.read_text())
         for one in environments()
-        if (path := Path(__file__).parent / "results" / f"{one.name}.json").exists()
+        if (path := RESULTS / f"{one.name}.json").exists()
     }
-    sections = [HEAD, tests(results), releases(results), skipped(results), failed(results)]
+    sections = [HEAD, tests(results), files(), releases(results)]
+    sections += [skipped(results), failed(results)]
     sections.append((Path(__file__).parent / "platforms.md").read_text())
     return "\n".join(sections).rstrip() + "\n"
 
@@ -74,10 +85,37 @@ def _counts(room: dict[str, Any] | None) -> str:
     return ", ".join(parts)
 
 
+def files() -> str:
+    """Model files written in one environment (row) and read in another (column)."""
+    kept: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    names = [one.name for one in environments()]
+    rows = [
+        [maker, *(_exchanged(kept.get(maker, {}).get(reader)) for reader in names)]
+        for maker in names
+    ]
+    wrong = [
+        f"{maker} read by {reader}: {line}".replace("|", "\\|")
+        for maker, readers in kept.items()
+        for reader, one in readers.items()
+        for line in one["failed"]
+    ]
+    return FILES + table(["written in", *names], rows) + "".join(f"\n- {line}" for line in wrong)
+
+
+def _exchanged(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return NOT_RUN
+    parts = [f"{one['equal']} equal"]
+    parts += [f"**{len(one['failed'])} wrong**"] if one["failed"] else []
+    parts += [f"{len(one['refused'])} refused"] if one["refused"] else []
+    return ", ".join(parts)
+
+
 def releases(results: dict[str, Any]) -> str:
     """The release of every declared library, beside the lower bound."""
     rows = [["Python", "3.11", *(result["python"] for result in results.values())]]
-    for name, lowest in declared().items():
+    for asked, lowest in declared().items():
+        name = asked.partition("[")[0]
         held = (result["packages"] for result in results.values())
         cells = [one.get(name) or one.get(CPU_ALONE.get(name, ""), "absent") for one in held]
         rows.append([name, lowest, *cells])

@@ -24,54 +24,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from pythons import environment, find_python, install  # noqa: E402
+from pythons import RELEASES, find_python  # noqa: E402
 
+from matrix.files import exchange, make_files  # noqa: E402
 from matrix.page import write_page  # noqa: E402
-from matrix.sets import SETS, Environment, environments, left_to_others  # noqa: E402
+from matrix.prepare import prepare  # noqa: E402
+from matrix.sets import (  # noqa: E402
+    RESULTS,
+    SETS,
+    Environment,
+    environments,
+    fast_environment,
+    left_to_others,
+)
 
-RESULTS = Path(__file__).parent / "results"
 SURPRISES = ("DeprecationWarning", "FutureWarning")
-
-
-def prepare(given: Environment, folder: Path, dist: Path | None) -> Path:
-    """The interpreter of the set's environment, with the wheel as it is now.
-
-    An environment is made once; it is made again where what it should hold has changed.
-    """
-    python = find_python(given.python)
-    if python is None:
-        raise LookupError(f"Python {given.python} is not here")
-    own, stamp = folder / given.name, folder / given.name / "requirements.txt"
-    wanted = "\n".join(given.requirements())
-    if stamp.exists() and stamp.read_text() == wanted:
-        inside = own / "bin" / "python"
-    else:
-        inside = environment(python, own)
-        install(inside, "--prefer-binary", *_without_cuda(given, inside))
-        stamp.write_text(wanted)
-    with tempfile.TemporaryDirectory() as made:
-        wheels = dist or Path(made)
-        if dist is None:
-            pip = [inside, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, "--no-deps", "-w", made, str(ROOT)], check=True)
-        install(
-            inside,
-            "--no-deps",
-            "--force-reinstall",
-            "--no-index",
-            "--find-links",
-            str(wheels),
-            "decision-machines",
-        )
-    return inside
-
-
-def _without_cuda(given: Environment, inside: Path) -> list[str]:
-    """The requirements, without those that are installed here apart from what they ask for."""
-    heavy = [one for one in given.requirements() if one.startswith("xgboost==")]
-    for one in heavy:  # asks for CUDA's communication library, which no test needs
-        install(inside, "--no-deps", one)
-    return [one for one in given.requirements() if one not in heavy]
 
 
 def versions(inside: Path) -> dict[str, str]:
@@ -96,6 +63,8 @@ def run_room(inside: Path, tests: list[str], surprises: bool, cores: int) -> dic
             command += [f"-Werror::{warning}" for warning in SURPRISES]
         started = time.perf_counter()
         alone = os.environ | {"OMP_NUM_THREADS": "1"}
+        if not surprises:
+            alone["DECISION_MACHINES_OLD_RELEASES"] = "1"
         done = subprocess.run(
             [*command, *tests], cwd=ROOT, env=alone, capture_output=True, text=True
         )
@@ -135,11 +104,10 @@ def keep(found: dict[str, Any]) -> None:
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def run_set(given: Environment, rooms: dict[str, list[str]], options: Any) -> dict[str, Any]:
+def run_set(
+    given: Environment, inside: Path, rooms: dict[str, list[str]], options: Any
+) -> dict[str, Any]:
     """The results of one set, printed as they come."""
-    started = time.perf_counter()
-    inside = prepare(given, options.environments, options.dist)
-    print(f"{given.name}: ready after {time.perf_counter() - started:.0f} s", flush=True)
     code = (
         "import platform; print(platform.python_version(), platform.machine(), platform.system())"
     )
@@ -175,7 +143,12 @@ def main() -> None:
     names = [one.name for one in environments()]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", choices=names, help="all of them, if not given")
-    parser.add_argument("--rooms", nargs="+", choices=list(SETS["rooms"]))
+    parser.add_argument(
+        "--rooms",
+        nargs="*",
+        choices=list(SETS["rooms"]),
+        help="all of them, if not given; without a name, only the exchange of files",
+    )
     parser.add_argument(
         "--fast",
         action="store_true",
@@ -185,24 +158,38 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, default=ROOT / "build" / "matrix")
     parser.add_argument("--cores", type=int, default=1)
     options = parser.parse_args()
-    rooms = SETS["fast"] if options.fast else SETS["rooms"]
-    rooms = {room: tests for room, tests in rooms.items() if room in (options.rooms or rooms)}
+    rooms = SETS["fast"]["rooms"] if options.fast else SETS["rooms"]
+    rooms = {
+        room: tests
+        for room, tests in rooms.items()
+        if options.rooms is None or room in options.rooms
+    }
     chosen = [one for one in environments() if one.name in (options.sets or names)]
     if options.fast:
-        newest = [one for one in chosen if one.is_newest and one.python != "3.11"]
-        chosen = [one for one in reversed(newest) if find_python(one.python)][:1]
+        here = [one for one in reversed(RELEASES) if one != "3.11" and find_python(one)]
+        chosen = [fast_environment(one) for one in here[:1]]
         if not chosen:
             print("Neither Python 3.13 nor 3.12 is here: the fast part of the matrix is NOT run.")
     n_failed = 0
+    readers: dict[str, Path] = {}
+    files = options.environments / "files"
     for given in chosen:
+        started = time.perf_counter()
         try:
-            found = run_set(given, rooms, options)
+            inside = prepare(given, options.environments, options.dist)
         except LookupError as absent:
             print(f"{given.name}: {absent}: NOT run")
             continue
+        print(f"{given.name}: ready after {time.perf_counter() - started:.0f} s", flush=True)
+        readers[given.name] = inside
+        found = run_set(given, inside, rooms, options)
         n_failed += sum(len(one["failed"]) for one in found["rooms"].values())
         if not options.fast:
+            make_files(inside, files / given.name)
             write_page()
+    if not options.fast:
+        n_failed += exchange(readers, files)
+        write_page()
     if n_failed:
         sys.exit(f"{n_failed} tests failed")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = Path(__file__).parent / "results"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SETS = tomllib.loads((Path(__file__).parent / "sets.toml").read_text())
 # XGBoost without CUDA's gigabytes; the first release of this name is 3.0.
@@ -23,6 +24,8 @@ class Environment:
     python: str
     releases: str
     instead: dict[str, str]
+    extras: tuple[str, ...]
+    tools: tuple[str, ...]
 
     @property
     def is_newest(self) -> bool:
@@ -30,29 +33,39 @@ class Environment:
 
     def requirements(self) -> list[str]:
         """What pip is asked for: lower bounds as they stand, or the newest."""
-        wanted = [*declared().items(), *map(_parts, SETS["libraries"]["tests"])]
+        wanted = [*declared(self.extras).items(), *map(_parts, self.tools)]
         return [self._requirement(name, lowest) for name, lowest in wanted]
 
     def _requirement(self, name: str, lowest: str) -> str:
-        if self.is_newest or name in ("pytest", "pytest-xdist", "hypothesis"):
+        if self.is_newest or name in map(_name, self.tools):  # tools are not declared
             return f"{CPU_ALONE.get(name, name)}>={lowest}"
         return f"{name}=={self.instead.get(name, lowest)}"
 
 
 def environments() -> list[Environment]:
     """The sets of sets.toml, in their order."""
+    held = (tuple(SETS["libraries"]["extras"]), tuple(SETS["libraries"]["tests"]))
     return [
-        Environment(one["name"], one["python"], one["releases"], one.get("instead", {}))
+        Environment(one["name"], one["python"], one["releases"], one.get("instead", {}), *held)
         for one in SETS["set"]
     ]
 
 
-def declared() -> dict[str, str]:
-    """Lower bounds of the dependencies and of the libraries' extras, as pyproject.toml has them."""
-    extras: dict[str, Any] = PROJECT["optional-dependencies"]
+def fast_environment(python: str) -> Environment:
+    """What the fast part runs in: the newest releases of what its tests need."""
+    fast = SETS["fast"]
+    held = (tuple(fast["extras"]), tuple(fast["tests"]))
+    return Environment(f"fast-{python}", python, "newest", {}, *held)
+
+
+def declared(extras: Iterable[str] = SETS["libraries"]["extras"]) -> dict[str, str]:
+    """Lower bounds of the dependencies and of the libraries' extras, as pyproject.toml has them.
+
+    A name keeps what is asked for with it: `dask[dataframe]`.
+    """
     listed = [*PROJECT["dependencies"]]
-    for extra in SETS["libraries"]["extras"]:
-        listed += extras[extra]
+    for extra in extras:
+        listed += PROJECT["optional-dependencies"][extra]
     return dict(map(_parts, listed))
 
 
@@ -67,8 +80,12 @@ def left_to_others(room: str) -> list[str]:
     ]
 
 
+def _name(requirement: str) -> str:
+    return _parts(requirement)[0]
+
+
 def _parts(requirement: str) -> tuple[str, str]:
-    found = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[\w+\])?>=([0-9.]+)", requirement)
+    found = re.fullmatch(r"([A-Za-z0-9._-]+(?:\[\w+\])?)>=([0-9.]+)", requirement)
     if found is None:
         raise SystemExit(f"reading requirements: {requirement!r} has no lower bound name>=release")
     return found[1], found[2]

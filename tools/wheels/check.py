@@ -1,6 +1,6 @@
 """Install the wheels of a folder in fresh environments without a compiler, and use them.
 
-    python tools/wheels/check.py [--dist dist] [--out build/wheels.json]
+    python tools/wheels/check.py [--dist dist] [--out build/wheels.json] [--without-tests]
 
 For each Python that is declared: the wheel and what it needs are installed by pip, a model file is
 read and predicted (timed, from the empty environment to the answer), the disk is measured, the cost
@@ -46,7 +46,7 @@ def sizes(python: Path) -> dict[str, float]:
     return {name: round(size, 1) for name, size in json.loads(told.stdout).items()}
 
 
-def check(release: str, python: Path, dist: Path, folder: Path) -> dict[str, Any]:
+def check(release: str, python: Path, dist: Path, folder: Path, has_tests: bool) -> dict[str, Any]:
     """What was measured with this Python; a wrong answer or a failing test ends the program."""
     started = time.perf_counter()
     own = environment(python, folder / release)
@@ -55,19 +55,25 @@ def check(release: str, python: Path, dist: Path, folder: Path) -> dict[str, Any
     wheels = ["--only-binary", ":all:", "--find-links", str(dist), "decision-machines"]
     plain = without_compiler(own)
     subprocess.run([*quiet, *wheels], check=True, env=plain)
+    installed = time.perf_counter()
     files = ROOT / "tests/libraries/xgboost/files"
     first = [own, ROOT / "tools/wheels/first_prediction.py", files]
     subprocess.run(first, check=True, env=plain, cwd=folder)
     predicted = time.perf_counter()
-    found = {"environment": made - started, "first prediction": predicted - made}
+    found = {
+        "environment": made - started,
+        "installation": installed - made,
+        "first prediction": predicted - made,
+    }
     disk = sizes(own)
     imported = subprocess.run(
         [own, ROOT / "benchmarks/import_time.py"], capture_output=True, text=True, cwd=folder
     )
     print(imported.stdout, end="", flush=True)
-    install(own, "pytest", "hypothesis")
-    tests = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
-    subprocess.run(tests, check=True, env=plain | {"OMP_NUM_THREADS": "1"}, cwd=ROOT)
+    if has_tests:
+        install(own, "pytest", "hypothesis")
+        tests = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
+        subprocess.run(tests, check=True, env=plain | {"OMP_NUM_THREADS": "1"}, cwd=ROOT)
     return {
         "seconds": {k: round(v, 1) for k, v in found.items()},
         "megabytes": disk,
@@ -80,6 +86,7 @@ def main() -> None:
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     parser.add_argument("--python", nargs="+", default=RELEASES, help="releases to check with")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "wheels.json")
+    parser.add_argument("--without-tests", action="store_true", help="measure only")
     given = parser.parse_args()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +95,9 @@ def main() -> None:
             if python is None:
                 print(f"Python {release} is not here: its wheel is NOT checked", flush=True)
                 continue
-            found[release] = check(release, python, given.dist, Path(folder))
+            found[release] = check(
+                release, python, given.dist, Path(folder), not given.without_tests
+            )
             print(release, json.dumps(found[release]), flush=True)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(found, indent=1) + "\n")

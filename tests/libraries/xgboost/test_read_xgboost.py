@@ -18,6 +18,8 @@ from decision_machines.libraries.xgboost.read import (
 from decision_machines.run.links import LINKS
 
 xgb = pytest.importorskip("xgboost")
+# XGBoost 3.4 warns that its random forests will go; models that were fitted with them stay.
+pytestmark = pytest.mark.filterwarnings("ignore:`XGBRF:FutureWarning")
 
 RELEASE = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 xgb.set_config(verbosity=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..releases import Releases
 
-RELEASES = Releases("CatBoost", oldest="1.2.2", newest="1.2.10")
+RELEASES = Releases("CatBoost", oldest="1.2.8", newest="1.2.10")
 
 
 def release_of(info: Any) -> str:

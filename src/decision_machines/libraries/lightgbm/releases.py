@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ..releases import Releases
 
-RELEASES = Releases("LightGBM", oldest="4.0", newest="4.7")
+RELEASES = Releases("LightGBM", oldest="4.6", newest="4.7")

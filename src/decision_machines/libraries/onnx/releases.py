@@ -6,7 +6,7 @@ from typing import Any
 
 from ..releases import Releases
 
-RELEASES = Releases("ONNX", oldest="1.16", newest="1.23")
+RELEASES = Releases("ONNX", oldest="1.18", newest="1.23")
 OPSET = Releases("an ONNX of the operator set ai.onnx", oldest="11", newest="28")
 IR = Releases("an ONNX of the IR version", oldest="3", newest="14")
 """A file tells the version of its operators and of its form; these are 1.23's."""

@@ -133,6 +133,19 @@ def test_random_pipelines_over_random_tables_agree(data):
     agree_or_both_refuse(machine, pipe, rows, ["predict_proba"])
 
 
+@pytest.mark.parametrize("mark", [np.nan, 0.0])
+@pytest.mark.parametrize("error_on_new", [True, False])
+def test_a_gap_where_there_was_none_is_refused_as_its_indicator_does(mark, error_on_new):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    X[::3, 0] = mark
+    indicator = MissingIndicator(missing_values=mark, error_on_new=error_on_new)
+    union = make_union(SimpleImputer(missing_values=mark), indicator)
+    pipe = make_pipeline(union, DecisionTreeClassifier(random_state=0)).fit(X, X[:, 1] > 0)
+    rows = np.array([[1.0, 2.0], [mark, 2.0], [1.0, mark], [mark, mark], [-1.0, -2.0]])
+    agree_or_both_refuse(dm.convert(pipe), pipe, rows)
+
+
 def usual():
     return ColumnTransformer(
         [

@@ -66,6 +66,20 @@ class Indicator(Marked):
     def sources(self, step: Any, n: int) -> list[int]:
         return [int(f) for f in step.features_]
 
+    def refuses(self, step: Any, i: int, column: np.ndarray) -> np.ndarray:
+        """What is missing is refused, too, where nothing was when it was fitted."""
+        refused = super().refuses(step, i, column)
+        if step.features == "missing-only" and step.error_on_new and i not in step.features_:
+            refused = refused | _is_marked(step, column)
+        return refused
+
+
+def _is_marked(step: Any, column: np.ndarray) -> np.ndarray:
+    """Which entries mean missing to the step."""
+    if _marks_nan(step):
+        return np.array([_is_nan(v) and v is not None for v in column.tolist()], bool)
+    return np.array([v == step.missing_values for v in column.tolist()], bool)
+
 
 def _is_nan(value: Any) -> bool:
     return value is None or (isinstance(value, (float, np.floating)) and value != value)
