@@ -1,4 +1,4 @@
-"""Optimal trees beside ConTree: errors, seconds to the proof, and what is known when time is up.
+r"""Optimal trees beside ConTree: errors, seconds to the proof, and what is known when time is up.
 
 Both get the same rows, one after the other in the same run, on one thread. Seconds are those of the
 processor (user and system time of this process), which other work on the machine changes little;
@@ -7,7 +7,8 @@ stands for each. ConTree has a time limit; where it does not end within it only 
 
     pip install pycontree
     python benchmarks/optimal.py classes --data FOLDER_OF_TXT_GZ --depth 2 3
-    python benchmarks/optimal.py classes --data FOLDER_OF_TXT_GZ --depth 5 --limit 60 --ours-limit 60
+    python benchmarks/optimal.py classes --data FOLDER_OF_TXT_GZ --depth 5 --limit 60 \
+        --ours-limit 60
     python benchmarks/optimal.py numbers --data FOLDER_OF_TSV_GZ
 
 Files of classes have a row a line, the class first; files of numbers a header with `target`.
@@ -49,10 +50,10 @@ def main() -> None:
     (classes if options.what == "classes" else numbers)(options)
 
 
-def timed(work: Any) -> tuple[Any, float]:
+def seconds_to_fit(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     begin = time.process_time()
-    found = work()
-    return found, time.process_time() - begin
+    model.fit(X, y)
+    return time.process_time() - begin
 
 
 def classes(options: argparse.Namespace) -> None:
@@ -65,10 +66,10 @@ def classes(options: argparse.Namespace) -> None:
             ours, theirs = [], []
             for _ in range(options.repeat):
                 tree = dm.OptimalTreeClassifier(depth, n_threads=1, time_limit=options.ours_limit)
-                ours.append(timed(lambda tree=tree: tree.fit(X, y))[1])
+                ours.append(seconds_to_fit(tree, X, y))
                 if not options.alone:
                     rival = contree(depth, options.limit)
-                    theirs.append(timed(lambda rival=rival: rival.fit(X, y))[1])
+                    theirs.append(seconds_to_fit(rival, X, y))
             errors = round(tree.objective_ * len(y))
             assert errors == np.sum(tree.predict(X) != y)
             cart = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y)
@@ -106,7 +107,7 @@ def numbers(options: argparse.Namespace) -> None:
             table = np.array(lines[1:], float)
             X, y = np.delete(table, at, axis=1), table[:, at]
             tree = dm.OptimalTreeRegressor(depth, n_threads=1, time_limit=options.ours_limit)
-            seconds = min(timed(lambda tree=tree: tree.fit(X, y))[1] for _ in range(options.repeat))
+            seconds = min(seconds_to_fit(tree, X, y) for _ in range(options.repeat))
             cart = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(X, y)
             lost = np.mean((cart.predict(X) - y) ** 2) / y.var()
             print(

@@ -25,7 +25,8 @@ def leaf_values(
     if criterion == "error":
         total = np.zeros((n_leaves, k))
         np.add.at(total, (leaf, y), w)
-        return total / total.sum(axis=1, keepdims=True)
+        shares: np.ndarray = total / total.sum(axis=1, keepdims=True)
+        return shares
     targets = y.reshape(len(y), -1)
     found = np.empty((n_leaves, k))
     for i in range(n_leaves):
