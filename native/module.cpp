@@ -24,6 +24,9 @@ void bind_class_step(nanobind::module_& m);  // soft/class_step_bindings.cpp
 namespace dm::search {
 void bind(nanobind::module_& m);  // search/bindings.cpp
 }
+namespace dm::optimal {
+void bind(nanobind::module_& m);  // optimal/bindings.cpp
+}
 namespace dm::shapley {
 void bind(nanobind::module_& m);  // shapley/bindings.cpp
 }
@@ -39,5 +42,6 @@ NB_MODULE(_native, m) {
     dm::soft::bind(m);
     dm::soft::bind_class_step(m);
     dm::search::bind(m);
+    dm::optimal::bind(m);
     dm::shapley::bind(m);
 }

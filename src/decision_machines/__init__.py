@@ -90,6 +90,8 @@ if TYPE_CHECKING:
     from .estimators import DecisionMachineRegressor as DecisionMachineRegressor
     from .estimators import NonGreedyTreeClassifier as NonGreedyTreeClassifier
     from .estimators import NonGreedyTreeRegressor as NonGreedyTreeRegressor
+    from .estimators import OptimalTreeClassifier as OptimalTreeClassifier
+    from .estimators import OptimalTreeRegressor as OptimalTreeRegressor
     from .estimators import TemplateCodeClassifier as TemplateCodeClassifier
     from .explain import certify as certify
     from .explain import diff as diff
@@ -103,6 +105,8 @@ LAZY = {
     "DecisionMachineRegressor": ("estimators", "sklearn"),
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
+    "OptimalTreeClassifier": ("estimators", "sklearn"),
+    "OptimalTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),
     "TreeExplainer": ("explain.shapley.explainer", None),
     "certify": ("explain", None),

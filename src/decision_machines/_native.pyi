@@ -285,6 +285,26 @@ class TreeSearches:
 def exit_nodes(left: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], missing_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """The node where each row of X leaves a tree."""
 
+class OptimalSearch:
+    """Branch and bound for the best small tree."""
+
+    def __init__(self, rank: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, loss: str, depth: int, leaves: int, least: int, penalty: float, slack: float, is_whole: bool, limit: float, target: str) -> None: ...
+
+    def run(self, seconds: float, n_threads: int, told: Callable) -> bool:
+        """
+        Search until all is proven (True) or the time is up (False); told(value, bound).
+        """
+
+    def state(self) -> tuple[float, float, int]:
+        """
+        Value of the best tree found, bound of all trees, cuts of the root tried.
+        """
+
+    def tree(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """
+        Feature (-1: a leaf), rank below and above the cut of each node of a complete tree.
+        """
+
 class ShapleyForest:
     """A machine's trees, checked and held."""
 

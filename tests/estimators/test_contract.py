@@ -11,6 +11,8 @@ from decision_machines import (
     DecisionMachineRegressor,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
+    OptimalTreeClassifier,
+    OptimalTreeRegressor,
     TemplateCodeClassifier,
 )
 
@@ -25,6 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         DecisionMachineRegressor(n_trees=8, n_iterations=0, learning_rate=0.5),
         NonGreedyTreeClassifier(n_epochs=2, n_restarts=1),
         NonGreedyTreeRegressor(n_epochs=2, n_restarts=1),
+        OptimalTreeClassifier(max_depth=2),
+        OptimalTreeRegressor(max_depth=2),
         TemplateCodeClassifier(n_trees=3),
         TemplateCodeClassifier(GaussianNB(), coding="tree", decoding="logical", n_trees=3),
     ]

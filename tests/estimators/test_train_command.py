@@ -123,3 +123,42 @@ def test_nothing_is_written_where_training_fails(rows, tmp_path):
     with pytest.raises(InputError):
         run(folder / "rows.csv", "--target", "price", "-o", out)
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- --optimal
+
+
+@pytest.mark.parametrize("target", ["grade", "price"])
+def test_the_best_tree_is_proven_and_set_beside_cart(rows, tmp_path, target):
+    out = tmp_path / "best.dm"
+    others = [
+        "--drop",
+        "id",
+        "--drop",
+        "stars",
+        "--drop",
+        "price" if target == "grade" else "grade",
+    ]
+    done = run(
+        rows[0] / "rows.csv", "--target", target, *others, "--optimal", "--depth", 2, "-o", out
+    )
+    assert "proven: no tree of depth 2" in done.output
+    assert "CART of the same size: " in done.output
+    assert "95 times in 100" in done.output
+    assert dm.load(out).depth <= 2
+    said = run(
+        rows[0] / "rows.csv", "--target", target, *others, "--optimal", "--depth", 2, "--json"
+    )
+    report = json.loads(said.output)
+    name = "accuracy" if target == "grade" else "RMSE"
+    low, high = report["intervals"][name]
+    assert low <= report["scores"][name] <= high
+    assert report["proof"]["is optimal"]
+    assert report["proof"]["gap"] == 0
+    assert name in report["scores of CART"]
+
+
+def test_what_does_not_go_with_optimal_is_refused(rows):
+    for wrong in (["--optimal", "--trees", 3], ["--optimal", "--soft"], ["--time-limit", 5]):
+        with pytest.raises(InputError, match="--optimal"):
+            run(rows[0] / "rows.csv", "--target", "grade", "--drop", "id", *wrong)

@@ -77,3 +77,49 @@ def _of_numbers(model: Any, rows: LearningTable) -> dict[str, float]:
     constant = np.full(len(y), np.average(y, weights=w))
     found["RMSE of the mean"] = root_mean_squared_error(y, constant, sample_weight=w)
     return found
+
+
+NORMAL = 1.959963984540054
+"""Deviations of a normal distribution that 95 of 100 draws lie within."""
+
+
+def intervals(
+    model: Any, rows: LearningTable, *, is_classes: bool
+) -> dict[str, tuple[float, float]]:
+    """Where the main score of new rows lies, 95 times in 100, by these rows.
+
+    Wilson's interval of an accuracy; of the RMSE the root of the mean squared error's normal one.
+    Weights count as shares of the rows.
+    """
+    predicted = model.predict(rows.features)
+    w = np.ones(len(rows.y)) if rows.w is None else rows.w
+    w = w / w.sum()
+    n = 1.0 / float(w @ w)  # rows of equal weight that would say as much
+    if is_classes:
+        p = float(w @ (predicted == rows.y))
+        centre = (p + NORMAL**2 / (2 * n)) / (1 + NORMAL**2 / n)
+        half = NORMAL / (1 + NORMAL**2 / n) * np.sqrt(p * (1 - p) / n + NORMAL**2 / (4 * n**2))
+        return {"accuracy": (float(centre - half), float(centre + half))}
+    squared = (predicted - rows.y) ** 2
+    mean = float(w @ squared)
+    half = NORMAL * np.sqrt(float(w @ (squared - mean) ** 2) / n)
+    return {"RMSE": (float(np.sqrt(max(0.0, mean - half))), float(np.sqrt(mean + half)))}
+
+
+def cart_scores(
+    model: Any, own: LearningTable, held: LearningTable, *, is_classes: bool
+) -> dict[str, float]:
+    """What CART of the same depth and number of leaves, learned from the same rows, would do."""
+    from sklearn.metrics import accuracy_score, root_mean_squared_error
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    machine = model.machine_
+    kind = DecisionTreeClassifier if is_classes else DecisionTreeRegressor
+    size = {"max_depth": max(machine.depth, 1), "max_leaf_nodes": max(machine.n_leaves, 2)}
+    weight = {"class_weight": model.class_weight} if is_classes else {}
+    cart = kind(**size, **weight, random_state=0)
+    cart.fit(model.encoded(own.features), own.y, own.w)
+    predicted = cart.predict(model.encoded(held.features))
+    if is_classes:
+        return {"accuracy": float(accuracy_score(held.y, predicted, sample_weight=held.w))}
+    return {"RMSE": float(root_mean_squared_error(held.y, predicted, sample_weight=held.w))}

@@ -68,6 +68,18 @@ def train(
     refit: Annotated[
         bool, typer.Option("--refit", help="After the score, train again on all rows.")
     ] = False,
+    optimal: Annotated[
+        bool,
+        typer.Option(
+            "--optimal", help="The best tree of --depth (3 by default, at most 5), proven."
+        ),
+    ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit", min=0.001, help="With --optimal: seconds, then the best so far."
+        ),
+    ] = None,
     iterations: Annotated[
         int | None,
         typer.Option("--iterations", min=0, help="Moves of a search; more find more."),
@@ -79,7 +91,8 @@ def train(
 ) -> None:
     """Learn a tree from a file, score it on rows kept apart, and show it.
 
-    One tree is searched for rather than grown; --trees N boosts, --oblique --trees N bags. Empty
+    One tree is searched for rather than grown; --trees N boosts, --oblique --trees N bags. With
+    --optimal the best of all trees of a depth is proven, or how far from it one may be. Empty
     cells are missing values, columns of text are categories. The file is written whole or not at
     all. With --soft the file holds the hard machine: a soft one is a torch module. Ctrl-C on a
     terminal ends training early, with the best so far; elsewhere nothing is written.
@@ -92,10 +105,13 @@ def train(
 
     dm train rows.csv --target species --trees 100 --json
 
+    dm train rows.csv --target price --optimal --depth 3 --time-limit 60
+
     [bold]Exit codes[/]  0 done; 2 the call or the data is wrong; 130 interrupted.
     """
     try:
         from ..estimators import DecisionMachineClassifier, DecisionMachineRegressor
+        from .optimal import optimal_model, proof, refuse_with_optimal
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "sklearn":
             raise
@@ -106,7 +122,7 @@ def train(
         ) from None
     from ..files.learning_table import read_learning_table
     from ..libraries.targets import target_of
-    from .held_out import hold_out, scores
+    from .held_out import cart_scores, hold_out, intervals, scores
     from .output import check_output, write_model
 
     written_as = None
@@ -119,6 +135,8 @@ def train(
     if written_as not in (None, "dm"):
         _refuse_text(rows, output)
     _refuse_contradictions(taken, oblique=oblique, linear=linear, balanced=balanced)
+    given = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
+    refuse_with_optimal(optimal, given | {"--iterations": iterations is not None}, time_limit)
     options: dict[str, Any] = {
         "n_trees": trees,
         "max_leaves": leaves,
@@ -132,10 +150,10 @@ def train(
         "verbose": False if quiet or as_json else None,
         "keep_best_on_interrupt": sys.stderr.isatty(),
     }
-    if taken.is_classes:
-        model: Any = DecisionMachineClassifier(
-            **options, class_weight="balanced" if balanced else None
-        )
+    if optimal:
+        model: Any = optimal_model(options, time_limit, taken, balanced=balanced)
+    elif taken.is_classes:
+        model = DecisionMachineClassifier(**options, class_weight="balanced" if balanced else None)
     else:
         model = DecisionMachineRegressor(**options)
     if not (quiet or as_json):
@@ -146,7 +164,12 @@ def train(
     start = time.perf_counter()
     try:
         model.fit(own.features, own.y, own.w)
-        judged = {} if held is None else scores(model, held, is_classes=taken.is_classes)
+        judged, cart, between = {}, {}, {}
+        if held is not None:
+            judged = scores(model, held, is_classes=taken.is_classes)
+            if optimal:
+                between = intervals(model, held, is_classes=taken.is_classes)
+                cart = cart_scores(model, own, held, is_classes=taken.is_classes)
         interrupted = bool(model.report_.get("interrupted", False))
         if refit and held is not None and not interrupted:
             model.fit(rows.features, rows.y, rows.w)
@@ -159,6 +182,8 @@ def train(
         write_model(model.machine_, output, written_as or "dm")
     report = _report(model, rows, taken, own, held, judged, seconds, output)
     report["interrupted"] = interrupted
+    if optimal:
+        report |= {"proof": proof(model), "intervals": between, "scores of CART": cart}
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, default=str))
     else:
@@ -236,8 +261,16 @@ def _print(
         said = ", ".join(f"{name} {value:.4g}" for name, value in judged.items())
         kept = report["rows kept apart"]
         console.print(Text(f"on {kept} rows kept apart: {said}", "bold"), soft_wrap=True)
+        for name, (low, high) in report.get("intervals", {}).items():
+            said = f"{name} of new rows is between {low:.4g} and {high:.4g}, 95 times in 100"
+            console.print(Text(said), soft_wrap=True)
+        if report.get("scores of CART"):
+            said = ", ".join(f"{k} {v:.4g}" for k, v in report["scores of CART"].items())
+            console.print(Text(f"CART of the same size: {said}"), soft_wrap=True)
     else:
         console.print(Text("no rows were kept apart: no score", "yellow"))
+    if "proof" in report:
+        console.print(Text(report["proof"]["words"]), soft_wrap=True)
     top = list(report["importances"].items())[:5]
     if top:
         said = ", ".join(f"{name} {value:.0%}" for name, value in top)

@@ -138,6 +138,10 @@ class MachineEstimator(BaseEstimator):
             raise InputError(
                 doing, "all sample weights are zero", "give at least one row a weight above 0"
             )
+        return self._merge(x, codes, w)
+
+    def _merge(self, x: np.ndarray, codes: np.ndarray, w: np.ndarray) -> Rows:
+        """Equal rows as one."""
         return distinct_rows(x, codes, w)
 
     def _check_weights(self, weight: Any, x: np.ndarray, doing: str) -> np.ndarray:

@@ -7,6 +7,7 @@ among those held out to judge what was learned.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ LIGHTEST = 1e-100
 def distinct_rows(
     X: Float[np.ndarray, "m n"], y: Num[np.ndarray, "m ..."], w: Float[np.ndarray, "m"]
 ) -> Rows:
-    """The different rows of (X, y), their weights added up; those of weight 0 left out.
+    """The different rows of (X, y), their weights added up and of mean 1; none of weight 0.
 
     Examples
     --------
@@ -31,6 +32,14 @@ def distinct_rows(
     >>> len(rows), sorted((rows.w * 1.5).tolist())
     (2, [1.0, 2.0])
     """
+    rows = merged_rows(X, y, w)
+    return replace(rows, w=rows.w / rows.w.mean())
+
+
+def merged_rows(
+    X: Float[np.ndarray, "m n"], y: Num[np.ndarray, "m ..."], w: Float[np.ndarray, "m"]
+) -> Rows:
+    """`distinct_rows` whose weights are sums of those given."""
     # So light a row changes no sum, and would be lost on the way: it is left out, too.
     kept = w > LIGHTEST * w.max(initial=0.0)
     if not kept.all():
@@ -46,7 +55,7 @@ def distinct_rows(
     first = np.flatnonzero(is_first)
     w = np.add.reduceat(w[order].astype(np.float64), first)
     chosen = order[first]
-    return Rows(both[chosen, : X.shape[1]], y[chosen], w / w.mean())
+    return Rows(both[chosen, : X.shape[1]], y[chosen], w)
 
 
 def _hash(bits: Int[np.ndarray, "m c"]) -> Int[np.ndarray, "m"]:

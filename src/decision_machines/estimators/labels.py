@@ -17,6 +17,8 @@ from ..errors import InputError
 from ..machine import CategorySets, Columns, DecisionMachine, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Float
 
 MOST_LABELS = 1000
@@ -181,22 +183,46 @@ def with_label_sets(
     """The machine, its tests of ranks turned into tests of sets of labels."""
     if not labels or machine.is_oblique:
         return machine
+
+    def is_left(t: float, n_labels: int) -> np.ndarray:
+        found: np.ndarray = np.arange(n_labels) <= t
+        return found
+
+    return _with_tests_of_sets(machine, labels, is_left)
+
+
+def with_bit_sets(machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]) -> DecisionMachine:
+    """The machine, whose thresholds for features of labels are the ranks that go left, as bits."""
+
+    def is_left(t: float, n_labels: int) -> np.ndarray:
+        if np.isinf(t):  # all that are known
+            return np.ones(n_labels, bool)
+        return np.array([int(t) >> rank & 1 for rank in range(n_labels)], bool)
+
+    return _with_tests_of_sets(machine, labels, is_left) if labels else machine
+
+
+def _with_tests_of_sets(
+    machine: DecisionMachine,
+    labels: dict[int, tuple[Any, ...]],
+    is_left: Callable[[float, int], np.ndarray],
+) -> DecisionMachine:
+    """Tests of features of labels ask for the set that `is_left` makes of their threshold."""
     columns = machine.columns
     feature = columns.feature[machine.selection]
-    is_set = np.isin(feature, list(labels))
-    # Every column as it is, then one for each different cut of a feature of labels.
-    cuts: dict[tuple[int, int], int] = {}
+    # Every column as it is, then one for each different set of a feature of labels.
+    sets: dict[tuple[int, tuple[bool, ...]], int] = {}
     selection, t = machine.selection.copy(), machine.t.copy()
-    for test in np.flatnonzero(is_set):
+    for test in np.flatnonzero(np.isin(feature, list(labels))):
         f = int(feature[test])
-        cut = (f, int(np.clip(np.floor(t[test]), -1, len(labels[f]) - 1)))
-        selection[test] = len(columns) + cuts.setdefault(cut, len(cuts))
+        chosen = (f, tuple(is_left(float(t[test]), len(labels[f])).tolist()))
+        selection[test] = len(columns) + sets.setdefault(chosen, len(sets))
         t[test] = 0.5
-    members = [np.arange(len(labels[f])) for f, _ in cuts]
-    answers = [np.where(np.arange(len(labels[f])) <= cut, -1, 1) for f, cut in cuts]
+    members = [np.arange(len(labels[f])) for f, _ in sets]
+    answers = [np.where(left, -1, 1) for _, left in sets]
     return replace(
         machine,
-        columns=_with_sets(columns, [f for f, _ in cuts], members, answers, labels),
+        columns=_with_sets(columns, [f for f, _ in sets], members, answers, labels),
         selection=selection,
         t=t,
     )

@@ -17,15 +17,18 @@ from ..errors import InputError
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number of at least `low`."""
+    """A whole number of at least `low`, and at most `high`."""
 
     low: int
+    high: int | None = None
 
     def allows(self, value: Any) -> bool:
         is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return is_whole and value >= self.low
+        return is_whole and value >= self.low and (self.high is None or value <= self.high)
 
     def __str__(self) -> str:
+        if self.high is not None:
+            return f"a whole number from {self.low} to {self.high}"
         return f"a whole number of at least {self.low}"
 
 

@@ -77,7 +77,17 @@ class Ranks:
         """The middle between two ranks; +inf where nothing is above (then all values go left)."""
         if above < 0:
             return float("inf")
-        low, high = float(self.largest[feature][below]), float(self.least[feature][above])
-        # Half of each: the difference of two large numbers could overflow. inf stays exact.
-        middle = low / 2 + high / 2 if np.isfinite(low) and np.isfinite(high) else low
-        return middle if low <= middle < high else low
+        return between(float(self.largest[feature][below]), float(self.least[feature][above]))
+
+
+def between(low: float, high: float) -> float:
+    """The middle of two numbers, or `low` where rounding leaves none that is below `high`.
+
+    Examples
+    --------
+    >>> between(1.0, 2.0), between(1.0, 1.0000000000000002), between(-np.inf, 0.0)
+    (1.5, 1.0, -inf)
+    """
+    # Half of each: the difference of two large numbers could overflow. inf stays exact.
+    middle = low / 2 + high / 2 if np.isfinite(low) and np.isfinite(high) else low
+    return middle if low <= middle < high else low

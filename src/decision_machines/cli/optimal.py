@@ -1,0 +1,58 @@
+"""What `dm train --optimal` takes, and how it says what was proven."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from .target_kind import TargetKind
+
+DEPTH = 3
+"""Of a tree, where none is given."""
+
+
+def refuse_with_optimal(optimal: bool, given: dict[str, bool], time_limit: float | None) -> None:
+    """Say in the command's own words which options do not go together."""
+    doing = "choosing how to train"
+    if not optimal and time_limit is not None:
+        raise InputError(doing, "--time-limit without --optimal", "give --optimal, too")
+    wrong = [name for name, is_given in given.items() if is_given]
+    if optimal and wrong:
+        raise InputError(doing, f"--optimal with {wrong[0]}", f"leave {wrong[0]} out")
+
+
+def optimal_model(
+    options: dict[str, Any], time_limit: float | None, taken: TargetKind, *, balanced: bool
+) -> Any:
+    """The estimator, with what it shares with the others."""
+    from ..estimators import OptimalTreeClassifier, OptimalTreeRegressor
+
+    shared = {
+        name: options[name]
+        for name in ("max_leaves", "random_state", "n_threads", "verbose", "keep_best_on_interrupt")
+    }
+    depth = DEPTH if options["max_depth"] is None else options["max_depth"]
+    if taken.is_classes:
+        weight = "balanced" if balanced else None
+        return OptimalTreeClassifier(depth, time_limit=time_limit, class_weight=weight, **shared)
+    return OptimalTreeRegressor(depth, time_limit=time_limit, **shared)
+
+
+def proof(model: Any) -> dict[str, Any]:
+    """Objective, bound and gap, and what they mean in words."""
+    what = "errors" if hasattr(model, "classes_") else "squared error"
+    if model.is_optimal_:
+        words = f"proven: no tree of depth {model.max_depth} and {model.max_leaves} leaves has "
+        words += f"less than this one's {model.objective_:.4g} of {what} on the training rows"
+    else:
+        words = f"not proven: this tree has {model.objective_:.4g} of {what} on the training rows, "
+        words += f"and no tree of depth {model.max_depth} has less than {model.bound_:.4g}"
+    return {
+        "objective": model.objective_,
+        "bound": model.bound_,
+        "gap": model.gap_,
+        "is optimal": model.is_optimal_,
+        "words": words,
+    }

@@ -1,0 +1,205 @@
+"""Optimal trees against all trees there are, on data small enough to try them all."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decision_machines import _native
+from decision_machines.train.optimal import optimal_tree
+from decision_machines.train.optimal.losses import leaf_values, mean_loss
+from decision_machines.train.optimal.orders import orders_of
+from decision_machines.train.optimal.tree import Limits
+from decision_machines.train.rows import Rows
+
+
+def best_of_all(rows, criterion, k, limits):
+    """The least objective of any tree, by trying every test, gaps on either side of it."""
+    X, y, w = rows.X, rows.y, rows.w
+    cost = limits.leaf_penalty * w.sum()
+
+    @functools.cache
+    def best(which, depth, leaves):
+        own = np.array(which)
+        value = np.inf
+        if len(own) >= limits.min_samples_leaf:
+            zeros = np.zeros(len(own), int)
+            said = leaf_values(criterion, y[own], w[own], zeros, 1, k)[zeros]
+            value = mean_loss(criterion, y[own], w[own], said) * w[own].sum() + cost
+        if depth == 0 or leaves == 1:
+            return value
+        for x in X[own].T:
+            for cut in np.unique(x[~np.isnan(x)]):
+                for goes_left in (x <= cut, (x <= cut) | np.isnan(x)):
+                    if goes_left.all() or not goes_left.any():
+                        continue
+                    left, right = tuple(own[goes_left].tolist()), tuple(own[~goes_left].tolist())
+                    for n in range(1, leaves):
+                        found = best(left, depth - 1, n) + best(right, depth - 1, leaves - n)
+                        value = min(value, found)
+        return value
+
+    most = limits.most_leaves
+    return best(tuple(range(len(y))), limits.max_depth, most) / w.sum()
+
+
+@st.composite
+def problems(draw, most_rows=9):
+    m = draw(st.integers(1, most_rows))
+    n = draw(st.integers(1, 3))
+    value = st.sampled_from([0.0, 1.0, 2.0, 3.5, 7.0, np.nan])
+    X = np.array(draw(st.lists(value, min_size=m * n, max_size=m * n))).reshape(m, n)
+    weight = draw(st.sampled_from([[1.0], [1.0, 2.0, 5.0], [0.3, 1.0, 2.7]]))
+    w = np.array(draw(st.lists(st.sampled_from(weight), min_size=m, max_size=m)))
+    criterion = draw(st.sampled_from(["error", "squared_error", "absolute_error"]))
+    if criterion == "error":
+        k = draw(st.integers(1, 4))
+        y = np.array(draw(st.lists(st.integers(0, k - 1), min_size=m, max_size=m)))
+    else:
+        k = draw(st.integers(1, 2))
+        number = st.sampled_from([-3.0, 0.0, 0.5, 1.0, 10.0])
+        y = np.array(draw(st.lists(number, min_size=m * k, max_size=m * k))).reshape(m, k)
+    limits = Limits(
+        max_depth=draw(st.integers(0, 4)),
+        max_leaves=draw(st.sampled_from([None, 1, 2, 3, 4, 5, 7])),
+        leaf_penalty=draw(st.sampled_from([0.0, 0.0, 0.05, 0.2])),
+        min_samples_leaf=draw(st.sampled_from([1, 1, 2, 3])),
+    )
+    return Rows(X, y, w), criterion, k, limits
+
+
+def solve(rows, criterion, k, limits, **more):
+    n_classes = k if criterion == "error" else None
+    more = {"n_threads": 1, "verbose": False} | more
+    return optimal_tree(rows, n_classes=n_classes, criterion=criterion, limits=limits, **more)
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_no_tree_is_better(problem):
+    rows, criterion, k, limits = problem
+    fit = solve(*problem)
+    truth = best_of_all(rows, criterion, k, limits)
+    if np.isinf(truth):  # no leaf can have so many rows: one leaf for all remains
+        assert fit.machine.n_leaves == 1
+        return
+    assert fit.report["objective"] == pytest.approx(truth, abs=1e-8)
+    assert fit.report["is_optimal"]
+    assert fit.report["gap"] == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems())
+def test_the_machine_has_the_objective_and_keeps_the_limits(problem):
+    rows, criterion, _k, limits = problem
+    fit = solve(*problem)
+    machine = fit.machine
+    said = machine.margin(rows.X)
+    own = mean_loss(criterion, rows.y, rows.w, said) + limits.leaf_penalty * machine.n_leaves
+    assert own == pytest.approx(fit.report["objective"], abs=1e-12)
+    assert machine.depth <= limits.max_depth
+    assert machine.n_leaves <= limits.most_leaves
+    if machine.n_leaves > 1:
+        count = np.bincount(machine.apply(rows.X)[:, 0], minlength=machine.n_leaves)
+        assert count.min() >= limits.min_samples_leaf
+
+
+def noisy(m=400, n=4, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n)).round(2)
+    z = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + rng.normal(scale=0.5, size=m)
+    y = np.digitize(z, np.quantile(z, np.arange(1, classes) / classes))
+    return X, y, z
+
+
+@pytest.mark.parametrize("criterion", ["error", "squared_error", "absolute_error"])
+@pytest.mark.parametrize("seconds", [1e-6, 0.02, 0.1])
+def test_a_bound_is_true_when_the_time_is_up(criterion, seconds):
+    X, y, z = noisy(m=120 if criterion == "absolute_error" else 300)
+    target = y if criterion == "error" else z[:, None]
+    rows, k = Rows(X, target, np.ones(len(X))), 2 if criterion == "error" else 1
+    whole = solve(rows, criterion, k, Limits(max_depth=3))
+    early = solve(rows, criterion, k, Limits(max_depth=3, time_limit=seconds))
+    truth = whole.report["objective"]
+    assert whole.report["is_optimal"]
+    assert early.report["bound"] <= truth + 1e-9 <= early.report["objective"] + 2e-9
+    assert early.report["gap"] == early.report["objective"] - early.report["bound"]
+    if not early.report["is_optimal"]:
+        assert early.report["gap"] > 0
+
+
+@pytest.mark.parametrize("criterion", ["error", "squared_error"])
+def test_threads_change_nothing(criterion):
+    X, y, z = noisy(m=300, classes=3)
+    target = y if criterion == "error" else z[:, None]
+    rows, k = Rows(X, target, np.ones(len(X))), 3 if criterion == "error" else 1
+    one, two = (solve(rows, criterion, k, Limits(max_depth=3), n_threads=n).machine for n in (1, 3))
+    assert np.array_equal(one.t, two.t)
+    assert np.array_equal(one.V, two.V)
+    assert np.array_equal(one.children, two.children)
+
+
+@pytest.mark.parametrize("target", _native.targets())
+@pytest.mark.parametrize("kind", ["two", "many", "weighted", "heavy", "squares", "two targets"])
+def test_every_target_finds_the_same_tree(target, kind):
+    X, y, z = noisy(m=200, classes=5 if kind == "many" else 2)
+    w = np.ones(len(X))
+    if kind == "weighted":
+        w = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    if kind == "heavy":
+        w = np.full(len(X), 1000.0)  # sums beyond 16 bits
+    criterion, k = "error", int(y.max()) + 1
+    if kind in ("squares", "two targets"):
+        criterion, k = "squared_error", 1 + (kind == "two targets")
+        y = np.stack([z, X[:, 3]][:k], axis=1)
+    plain, other = (
+        solve(Rows(X, y, w), criterion, k, Limits(max_depth=2), target=name).machine
+        for name in ("scalar", target)
+    )
+    assert np.array_equal(plain.t, other.t)
+    assert np.array_equal(plain.V, other.V)
+
+
+def test_whole_weights_are_rows_given_often():
+    X, y, _ = noisy(m=150)
+    w = np.random.default_rng(3).integers(1, 4, len(X)).astype(float)
+    one = solve(Rows(X, y, w), "error", 2, Limits(max_depth=3))
+    often = np.repeat(np.arange(len(X)), w.astype(int))
+    many = solve(Rows(X[often], y[often], np.ones(len(often))), "error", 2, Limits(max_depth=3))
+    assert one.report["objective"] == pytest.approx(many.report["objective"], abs=1e-12)
+
+
+def test_a_large_offset_of_the_target_changes_nothing():
+    X, _, z = noisy(m=200)
+    trees = [
+        solve(Rows(X, (z + by)[:, None], np.ones(len(X))), "squared_error", 1, Limits(max_depth=3))
+        for by in (0.0, 1e6)
+    ]
+    assert np.array_equal(trees[0].machine.t, trees[1].machine.t)
+
+
+def test_sets_of_labels_are_all_tried():
+    """The best set is no cut of any order by what labels give on average."""
+    codes = np.repeat(np.arange(4.0), 6)
+    number = np.tile(np.arange(6.0), 4)
+    y = (np.isin(codes, [0, 3]) ^ (number > 2)).astype(int)
+    rows = Rows(np.stack([codes, number], axis=1), y, np.ones(24))
+    limits = Limits(max_depth=2)
+    assert solve(rows, "error", 2, limits).report["objective"] > 0
+    found = optimal_tree(rows, n_classes=2, limits=limits, label_features=[0], verbose=False)
+    assert found.report["objective"] == 0
+
+
+def test_orders_hold_every_way_to_put_gaps():
+    X = np.array([[np.nan, 1.0], [2.0, 0.0], [1.0, 1.0]])
+    orders, rank = orders_of(X, [], [], "testing")
+    assert [(order.feature, order.missing) for order in orders] == [
+        (0, "before"),
+        (0, "behind"),
+        (1, "none"),
+    ]
+    assert rank.tolist() == [[0, 2, 1], [2, 1, 0], [1, 0, 1]]
