@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "common/require.hpp"
-#include "common/view.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -11,19 +10,17 @@ using namespace nb::literals;
 namespace dm::inputs {
 
 using common::require;
-using common::View;
 
 RowReader::RowReader(nb::object names, nb::list labels, bool single, bool labels_in_lists)
-    : held_(std::move(labels)), single_(single), labels_in_lists_(labels_in_lists) {
+    : held_(std::move(labels)),
+      single_(single),
+      labels_in_lists_(labels_in_lists),
+      array_(nb::make_tuple(1, nb::len(held_)), single) {
     for (nb::handle one : held_)
         labels_.push_back(one.is_none() ? nullptr : nb::cast<LabelPositions*>(one));
     if (!names.is_none())
         for (nb::handle name : names) names_.push_back(nb::borrow(name));
     require(names_.empty() || names_.size() == labels_.size(), "one name for each feature");
-    const nb::module_ numpy = nb::module_::import_("numpy");
-    empty_ = numpy.attr("empty");
-    shape_ = nb::make_tuple(nb::make_tuple(1, labels_.size()),
-                            numpy.attr(single ? "float32" : "float64"));
 }
 
 bool RowReader::value(size_t feature, nb::handle given, bool is_named, double& x) {
@@ -34,12 +31,11 @@ bool RowReader::value(size_t feature, nb::handle given, bool is_named, double& x
         return true;
     }
     if (PyFloat_Check(object)) {
-        x = PyFloat_AS_DOUBLE(object);
+        x = PyFloat_AsDouble(object);
     } else if (object == Py_None) {
         x = std::numeric_limits<double>::quiet_NaN();
     } else {
-        const PyNumberMethods* methods = Py_TYPE(object)->tp_as_number;
-        if (!PyLong_Check(object) && !(methods && methods->nb_float)) return false;
+        if (!PyLong_Check(object) && !PyType_GetSlot(Py_TYPE(object), Py_nb_float)) return false;
         x = PyFloat_AsDouble(object);
         if (x == -1.0 && PyErr_Occurred()) {
             PyErr_Clear();
@@ -50,11 +46,11 @@ bool RowReader::value(size_t feature, nb::handle given, bool is_named, double& x
 }
 
 template <typename T>
-bool RowReader::fill(nb::handle row, T* x) {
+bool RowReader::fill_as(nb::handle row, T* x) {
     const size_t n = labels_.size();
     double one;
     if (PyDict_CheckExact(row.ptr())) {
-        if (names_.size() != n || static_cast<size_t>(PyDict_GET_SIZE(row.ptr())) != n)
+        if (names_.size() != n || static_cast<size_t>(PyDict_Size(row.ptr())) != n)
             return false;
         for (size_t f = 0; f < n; ++f) {
             PyObject* found = PyDict_GetItemWithError(row.ptr(), names_[f].ptr());
@@ -73,8 +69,8 @@ bool RowReader::fill(nb::handle row, T* x) {
     if (!is_list && !PyTuple_CheckExact(row.ptr())) return false;
     for (size_t f = 0; f < n; ++f) {
         if (static_cast<size_t>(Py_SIZE(row.ptr())) != n) return false;
-        PyObject* found = is_list ? PyList_GET_ITEM(row.ptr(), static_cast<Py_ssize_t>(f))
-                                  : PyTuple_GET_ITEM(row.ptr(), static_cast<Py_ssize_t>(f));
+        PyObject* found = is_list ? PyList_GetItem(row.ptr(), static_cast<Py_ssize_t>(f))
+                                  : PyTuple_GetItem(row.ptr(), static_cast<Py_ssize_t>(f));
         const nb::object given = nb::borrow(found);
         if (!value(f, given, false, one)) return false;
         x[f] = static_cast<T>(one);
@@ -82,14 +78,13 @@ bool RowReader::fill(nb::handle row, T* x) {
     return static_cast<size_t>(Py_SIZE(row.ptr())) == n;
 }
 
+bool RowReader::fill(nb::handle row, void* x) {
+    return single_ ? fill_as(row, static_cast<float*>(x)) : fill_as(row, static_cast<double*>(x));
+}
+
 nb::object RowReader::read(nb::handle row) {
-    nb::object out = nb::steal(PyObject_CallObject(empty_.ptr(), shape_.ptr()));
-    if (!out) throw nb::python_error();
-    const View to(out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
-    require(to.held(), "numpy.empty gave no buffer");
-    const bool is_read = single_ ? fill(row, static_cast<float*>(to->buf))
-                                 : fill(row, static_cast<double*>(to->buf));
-    return is_read ? out : nb::none();
+    nb::object out = array_.make();
+    return fill(row, common::values_of(out)->buf) ? out : nb::none();
 }
 
 void bind_row_reader(nb::module_& m) {
