@@ -31,7 +31,7 @@ import decision_machines as dm  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 WANTED = 3.0
-OTHERS = ["ONNX Runtime", "oneDAL", "lleaves", "Treelite", "tl2cgen"]
+OTHERS = ["ONNX Runtime", "oneDAL", "lleaves", "Treelite"]
 
 
 def lightgbm(folder: Path, X, y, trees: int, leaves: int, **params) -> None:
@@ -126,9 +126,7 @@ def measure(name: str, folder: Path, rounds: int, pythons: dict[str, str]) -> li
     if how.get("csr"):
         inputs = [sparse_rows(rows, seed)[0] for seed in range(1, rounds + 2)]
     else:
-        inputs = [
-            data(rows, seed, how.get("features", 50))[0] for seed in range(1, rounds + 2)
-        ]
+        inputs = [data(rows, seed, how.get("features", 50))[0] for seed in range(1, rounds + 2)]
     if (model / "model.txt").exists():
         machine, source = dm.load(model / "model.txt"), "LightGBM"
     else:
