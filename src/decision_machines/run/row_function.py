@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 DOING = "reading one row"
+MOST_FEATURES = 2**24
+"""More than anybody lists; a file of a few bytes may declare more than memory holds."""
 
 
 def _first(found: np.ndarray | list[np.ndarray]) -> Any:
@@ -58,6 +60,12 @@ class RowFunction:
         if outputs == "predict_proba":
             check_classes(machine)
         columns = machine.columns
+        if columns.n_features > MOST_FEATURES:
+            raise InputError(
+                "making a function of one row",
+                f"a machine of {columns.n_features} features",
+                f"use {outputs} with sparse rows; a row is listed up to {MOST_FEATURES} features",
+            )
         self.machine, self.outputs = machine, outputs
         self._labels: list[_native.LabelPositions | None] = [None] * columns.n_features
         for f in {*columns.categories, *columns.member_features}:
