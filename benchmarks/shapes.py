@@ -88,8 +88,7 @@ def linear(folder: Path) -> None:
     lightgbm(folder, *data(5000, 0), 100, 31, linear_tree=True)
 
 
-def oblique(folder: Path) -> None:
-    """A forest whose pipeline turns the features: scikit-learn runs what reads as plain tests."""
+def extra(folder: Path) -> None:
     from sklearn.ensemble import ExtraTreesRegressor
 
     X, y = data(5000, 0)
@@ -115,7 +114,7 @@ SHAPES = {
     "exit leaves": (middle, {"leaves": True}),
     "linear leaves": (linear, {}),
     "linear leaves, one row a call": (linear, {"batch": 1, "rows": 300}),
-    "extra trees": (oblique, {}),
+    "extra trees of 64 leaves": (extra, {}),
 }
 
 

@@ -71,7 +71,9 @@ def _is_number(text: str) -> bool:
 
 
 def micro(value: float) -> str:
-    """Microseconds, in no more digits than say something."""
+    """Microseconds, in no more digits than say something; milliseconds from 1 000 on."""
+    if value >= 1000:
+        return f"{value / 1000:.3g} ms"
     return f"{value:.0f} µs" if value >= 100 else f"{value:.3g} µs"
 
 
@@ -112,7 +114,11 @@ SOURCES = ("LightGBM", "XGBoost", "CatBoost", "scikit-learn")
 
 def times(row: dict) -> str:
     """A ratio and its range over the rounds."""
-    return f"{row['ratio']:.3g} × ({row['lowest']:.2g}–{row['highest']:.2g})"
+
+    def said(value: float) -> str:
+        return f"{value:.1f}" if value < 10 else f"{value:.0f}"
+
+    return f"{said(row['ratio'])} × ({said(row['lowest'])}–{said(row['highest'])})"
 
 
 def by_workload(file: str) -> dict[str, dict[str, dict]]:
