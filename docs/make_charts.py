@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from html import escape
-from itertools import groupby
 from pathlib import Path
 from statistics import mean
 
@@ -72,7 +71,9 @@ def _is_number(text: str) -> bool:
 
 
 def micro(value: float) -> str:
-    """Microseconds, in no more digits than say something."""
+    """Microseconds, in no more digits than say something; milliseconds from 1 000 on."""
+    if value >= 1000:
+        return f"{value / 1000:.3g} ms"
     return f"{value:.0f} µs" if value >= 100 else f"{value:.3g} µs"
 
 
@@ -90,18 +91,74 @@ def with_spread(row: dict, key: str) -> str:
 # -- prediction -----------------------------------------------------------------------------------
 
 
-def prediction() -> None:
-    found = json.loads((RESULTS / "engine.json").read_text())["rows"]
+CHARTED = {
+    "lightgbm 500 x 64": "LightGBM, 500 trees of 64 leaves",
+    "xgboost 500 x depth 6": "XGBoost, 500 trees of depth 6",
+    "catboost 500 x depth 6": "CatBoost, 500 trees of depth 6",
+    "hist gradient boosting 300 x 31": "Histogram boosting, 300 trees of 31 leaves",
+    "forest 100 x 2900": "Forest, 100 trees of about 2 900 leaves",
+    "one row, lightgbm 500 x 64": "One row, LightGBM, 500 trees of 64 leaves",
+}
+"""Workloads that have a chart of their own, and what they are called."""
+CALLED = CHARTED | {
+    "lightgbm 1000 x 8": "LightGBM, 1 000 trees of 8 leaves",
+    "lightgbm 50 x 1000": "LightGBM, 50 trees of 1 000 leaves",
+    "xgboost 500 x depth 3": "XGBoost, 500 trees of depth 3",
+    "forest 100 x depth 8": "Forest, 100 trees of depth 8",
+    "forest 100, 10 classes": "Forest, 100 full trees, 10 classes",
+    "one row, xgboost 500 x depth 6": "One row, XGBoost, 500 trees of depth 6",
+    "one row, forest 100 x depth 8": "One row, forest, 100 trees of depth 8",
+}
+SOURCES = ("LightGBM", "XGBoost", "CatBoost", "scikit-learn")
+
+
+def times(row: dict) -> str:
+    """A ratio and its range over the rounds."""
+
+    def said(value: float) -> str:
+        return f"{value:.1f}" if value < 10 else f"{value:.0f}"
+
+    return f"{said(row['ratio'])} × ({said(row['lowest'])}–{said(row['highest'])})"
+
+
+def by_workload(file: str) -> dict[str, dict[str, dict]]:
+    """Rows of one thread by workload and rival."""
+    found: dict[str, dict[str, dict]] = {}
+    for row in json.loads((RESULTS / file).read_text())["rows"]:
+        if row["threads"] == 1:
+            found.setdefault(row["workload"], {})[row["rival"]] = row
+    return found
+
+
+def rivals_as_columns(name: str, found: dict[str, dict[str, dict]], called: dict) -> None:
+    """A table with a line for each workload and a column for each rival."""
+    rivals = sorted(
+        {r for rows in found.values() for r in rows if r != "ours" and r not in SOURCES},
+        key=lambda rival: -sum(rival in rows for rows in found.values()),
+    )
     lines = []
-    for at, (workload, group) in enumerate(groupby(found, key=lambda row: row["workload"])):
-        rows = list(group)
-        ours = next(row["us_per_row"] for row in rows if row["rival"] == "ours")
-        rivals = [row for row in rows if not row["rival"].startswith("ours")]
+    for workload, rows in found.items():
+        own = [times(rows[source]) for source in SOURCES if source in rows]
+        cells = [times(rows[rival]) if rival in rows else "" for rival in rivals]
+        said = called.get(workload, workload)
+        lines.append([said, micro(rows["ours"]["us_per_row"]), *own, *cells])
+    table(name, ["model", "ours", "its own library", *rivals], lines)
+
+
+def prediction() -> None:
+    found = by_workload("engine.json")
+    at = 0
+    for workload in CHARTED:
+        if workload not in found:
+            continue
+        rows = found[workload]
+        ours = rows["ours"]["us_per_row"]
+        rivals = [row for row in rows.values() if row["rival"] != "ours"]
         rivals.sort(key=lambda row: row["us_per_row"])
         shown = [("Decision Machines", ours, micro(ours), True)]
         shown += [
             (
-                row["rival"],
+                f"{row['rival']} {row['release']}",
                 row["us_per_row"],
                 f"{micro(row['us_per_row'])}, {row['ratio']:.3g} ×",
                 False,
@@ -110,15 +167,23 @@ def prediction() -> None:
         ]
         longest = sorted(value for _, value, _, _ in shown)
         bars(f"engine-{at}", shown, most=longest[-2] if len(shown) > 3 else None)
-        said = ", ".join(f"{row['rival']} {row['ratio']:.3g}" for row in rivals)
-        targets = [row for row in rows if row["rival"].startswith("ours, ")]
-        own = ", ".join(f"{row['rival'][6:]} {row['us_per_row']:.3g}" for row in targets)
-        lines.append([workload, f"{ours:.3g}", said, own])
-    table(
-        "engine",
-        ["workload", "ours, µs a row", "rival's time over ours", "ours on other targets, µs"],
-        lines,
-    )
+        at += 1
+    rivals_as_columns("engine", found, CALLED)
+    rivals_as_columns("shapes", by_workload("shapes.json"), {})
+    tables_of_people()
+
+
+def tables_of_people() -> None:
+    """Categories, text and single rows: each library's time and ours."""
+    found = json.loads((RESULTS / "tables.json").read_text())["workloads"]
+    names = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
+    lines = []
+    for workload, row in found.items():
+        library, what = workload.split(", ", 1)
+        lines.append(
+            [names[library], what, micro(row["theirs"]), micro(row["ours"]), times(row)],
+        )
+    table("tables", ["library", "given", "its time", "ours", "times as fast"], lines)
 
 
 # -- questions about a model ----------------------------------------------------------------------

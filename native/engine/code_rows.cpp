@@ -36,10 +36,9 @@ void Engine::spread_out(Tile<Sum>& tile) const {
     tile.own.raw.reserve(n_used * tile.room * 8);
     char* raw = tile.own.raw.template as<char>();
     spread_sparse(tile.source, tile.row, tile.n, tile.room, raw);
-    tile.spread_out.resize(plan.machine.columns.n_features);
     for (int64_t i = 0; i < n_used; ++i)
-        tile.spread_out[plan.used_features[i]] = {raw + (i * tile.room - tile.row) * item, item,
-                                                  single ? Dtype::f32 : Dtype::f64};
+        tile.spread_out.push_back(
+            {raw + (i * tile.room - tile.row) * item, item, single ? Dtype::f32 : Dtype::f64});
     tile.missing_value = NAN;  // missing values are NaN by now
 }
 

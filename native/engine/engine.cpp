@@ -27,9 +27,7 @@ Engine::Engine(Plan given) : plan(std::move(given)) {
     tile_rows_ =
         std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows, kMostTileRows);
     is_records_ = plan.is_records();
-    feature_at_.assign(plan.machine.columns.n_features, -1);
-    for (size_t i = 0; i < plan.used_features.size(); ++i)
-        feature_at_[plan.used_features[i]] = static_cast<int32_t>(i);
+    feature_at_ = FeaturePlaces(plan.used_features);
 }
 
 Engine::~Engine() {
@@ -90,8 +88,9 @@ void Engine::run_tile(const Source& source, int64_t row, int64_t n, Workspace& o
     // Room for whole blocks; kernels that add values go on to the next multiple of 64.
     const bool is_few = is_records_ && n <= kRecordRows;
     const int64_t room = round_up(n, plan.kind == Kind::oblique || is_few ? 64 : kBlockRows);
-    Tile<Sum> tile{source, row, n, room, margins, leaves, own, plan.machine.columns.missing_value,
-                   {}};
+    Tile<Sum> tile{source,  row,        n,   room,
+                   margins, leaves,     own, plan.machine.columns.missing_value,
+                   {},      feature_at_};
     if (is_walked(n)) return walk_rows(tile);
     if (source.is_sparse) spread_out(tile);
     if (margins) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/feature_places.hpp"
 #include "engine/plan/plan.hpp"
 #include "engine/source.hpp"
 #include "engine/tile.hpp"
@@ -110,7 +111,7 @@ private:
     mutable std::atomic<Workspace*> spare_[kSpare] = {};
     int64_t tile_rows_ = 0;
     bool is_records_ = false;
-    std::vector<int32_t> feature_at_;  // place of a feature among the used ones, or -1
+    FeaturePlaces feature_at_;
 };
 
 }  // namespace dm::engine

@@ -55,7 +55,7 @@ void Engine::walk_rows(const Tile<Sum>& tile) const {
     const int64_t n_used = static_cast<int64_t>(plan.used_features.size());
     const int64_t n_trees = machine.trees.n, n_outputs = machine.output.n;
     tile.own.z.reserve((2 * n_used + 2 * machine.columns.n) * 8);
-    tile.own.ends.reserve(2 * n_trees * 4);
+    tile.own.ends.reserve(n_trees * 4);
     void* x = tile.own.z.as();
     double* wide = tile.own.z.template as<double>() + n_used;  // x, where doubles are needed
     double* z = wide + n_used;
@@ -187,13 +187,12 @@ void Engine::few_coded(const void* x, bool single, void* z, Workspace& own, uint
         few_codes(section, x, single, z, own);
         const int64_t* start = plan.walks.start.data() + section.first;
         const int64_t n_trees = section.last - section.first;
-        uint32_t* rows = found + plan.machine.trees.n;
         if (plan.walks.wide_nodes.empty())
             plan.kernels->walks.few(plan.walks.nodes.data(), start, n_trees,
-                                    own.codes.as<uint16_t>(), rows, found + section.first);
+                                    own.codes.as<uint16_t>(), found + section.first);
         else
             plan.kernels->wide_walks.few(plan.walks.wide_nodes.data(), start, n_trees,
-                                         own.codes.as<uint16_t>(), rows, found + section.first);
+                                         own.codes.as<uint16_t>(), found + section.first);
     }
 }
 

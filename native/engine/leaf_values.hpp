@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <vector>
 
+#include "engine/feature_places.hpp"
 #include "engine/plan/machine.hpp"
 
 namespace dm::engine {
@@ -24,7 +24,7 @@ inline const TypedKernels<double>& typed(const Kernels& kernels) {
 // The leaf's linear function of x, or its constant where an x is NaN.
 template <typename T>
 double linear_value_of(const Machine& machine, int64_t leaf, int64_t output, const double* x,
-                       int64_t stride, const std::vector<int32_t>& feature_at) {
+                       int64_t stride, const FeaturePlaces& feature_at) {
     const Machine::Linear& linear = machine.linear;
     const int64_t width = machine.output.width();
     T total = static_cast<T>(linear.intercept[leaf * width + output]);
@@ -38,7 +38,7 @@ double linear_value_of(const Machine& machine, int64_t leaf, int64_t output, con
 }
 
 inline double linear_value(const Machine& machine, int64_t leaf, int64_t output, const double* x,
-                           int64_t stride, const std::vector<int32_t>& feature_at) {
+                           int64_t stride, const FeaturePlaces& feature_at) {
     return machine.linear.single
                ? linear_value_of<float>(machine, leaf, output, x, stride, feature_at)
                : linear_value_of<double>(machine, leaf, output, x, stride, feature_at);

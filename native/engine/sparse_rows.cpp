@@ -10,7 +10,7 @@ namespace {
 // Stored entries of rows row..row + n into one column for each used feature.
 template <typename T, typename Index, typename Start>
 void spread(const Source& source, const Kernels& kernels, double missing_value, double absent,
-            const std::vector<int32_t>& feature_at, int64_t n_used, const Index* indices,
+            const FeaturePlaces& feature_at, int64_t n_used, const Index* indices,
             const Start* indptr, int64_t row, int64_t n, int64_t stride, T* out) {
     T empty = static_cast<T>(absent);
     if (static_cast<double>(empty) == missing_value) empty = static_cast<T>(NAN);
@@ -21,7 +21,7 @@ void spread(const Source& source, const Kernels& kernels, double missing_value, 
             const int64_t m = std::min<int64_t>(256, indptr[row + r + 1] - at);
             kernels.load(source.entries, at, m, false, sizeof(T) == 4, missing_value, values);
             for (int64_t i = 0; i < m; ++i) {
-                const int32_t place = feature_at[static_cast<size_t>(indices[at + i])];
+                const int32_t place = feature_at[indices[at + i]];
                 if (place >= 0) out[place * stride + r] = values[i];
             }
         }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/feature_places.hpp"
 #include "engine/source.hpp"
 #include "engine/workspace.hpp"
 
@@ -19,11 +20,12 @@ struct Tile {
     int32_t* leaves;  // (all rows, n_trees), or null
     Workspace& own;
     double missing_value;             // what stands for NaN in the features, or NaN
-    std::vector<Feature> spread_out;  // by feature, where the source is sparse
+    std::vector<Feature> spread_out;  // used features, where the source is sparse
+    const FeaturePlaces& places;
 
     // The feature's values are those of rows from 0 on, whatever the source.
     Feature feature(int64_t f) const {
-        return source.is_sparse ? spread_out[static_cast<size_t>(f)] : source.feature(f);
+        return source.is_sparse ? spread_out[static_cast<size_t>(places[f])] : source.feature(f);
     }
     Sum* sums(int64_t output) const { return own.sums.as<Sum>() + output * room; }
 };

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "common/require.hpp"
-#include "common/view.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -11,19 +10,17 @@ using namespace nb::literals;
 namespace dm::inputs {
 
 using common::require;
-using common::View;
 
 RowReader::RowReader(nb::object names, nb::list labels, bool single, bool labels_in_lists)
-    : held_(std::move(labels)), single_(single), labels_in_lists_(labels_in_lists) {
+    : held_(std::move(labels)),
+      single_(single),
+      labels_in_lists_(labels_in_lists),
+      array_(nb::make_tuple(1, nb::len(held_)), single) {
     for (nb::handle one : held_)
         labels_.push_back(one.is_none() ? nullptr : nb::cast<LabelPositions*>(one));
     if (!names.is_none())
         for (nb::handle name : names) names_.push_back(nb::borrow(name));
     require(names_.empty() || names_.size() == labels_.size(), "one name for each feature");
-    const nb::module_ numpy = nb::module_::import_("numpy");
-    empty_ = numpy.attr("empty");
-    shape_ = nb::make_tuple(nb::make_tuple(1, labels_.size()),
-                            numpy.attr(single ? "float32" : "float64"));
 }
 
 bool RowReader::value(size_t feature, nb::handle given, bool is_named, double& x) {
@@ -49,7 +46,7 @@ bool RowReader::value(size_t feature, nb::handle given, bool is_named, double& x
 }
 
 template <typename T>
-bool RowReader::fill(nb::handle row, T* x) {
+bool RowReader::fill_as(nb::handle row, T* x) {
     const size_t n = labels_.size();
     double one;
     if (PyDict_CheckExact(row.ptr())) {
@@ -80,14 +77,13 @@ bool RowReader::fill(nb::handle row, T* x) {
     return static_cast<size_t>(Py_SIZE(row.ptr())) == n;
 }
 
+bool RowReader::fill(nb::handle row, void* x) {
+    return single_ ? fill_as(row, static_cast<float*>(x)) : fill_as(row, static_cast<double*>(x));
+}
+
 nb::object RowReader::read(nb::handle row) {
-    nb::object out = nb::steal(PyObject_CallObject(empty_.ptr(), shape_.ptr()));
-    if (!out) throw nb::python_error();
-    const View to(out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
-    require(to.held(), "numpy.empty gave no buffer");
-    const bool is_read = single_ ? fill(row, static_cast<float*>(to->buf))
-                                 : fill(row, static_cast<double*>(to->buf));
-    return is_read ? out : nb::none();
+    nb::object out = array_.make();
+    return fill(row, common::values_of(out)->buf) ? out : nb::none();
 }
 
 void bind_row_reader(nb::module_& m) {

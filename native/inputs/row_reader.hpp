@@ -4,9 +4,9 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "common/empty_array.hpp"
 #include "inputs/label_positions.hpp"
 
 namespace dm::inputs {
@@ -20,10 +20,14 @@ public:
     // An array of one row; None where the row is not a dictionary of exactly these names, a list or
     // a tuple, or holds what only Python code reads.
     nanobind::object read(nanobind::handle row);
+    // The same into memory for n_features() floats or doubles; whether it could be read.
+    bool fill(nanobind::handle row, void* x);
+    int64_t n_features() const { return static_cast<int64_t>(labels_.size()); }
+    bool single() const { return single_; }
 
 private:
     template <typename T>
-    bool fill(nanobind::handle row, T* x);
+    bool fill_as(nanobind::handle row, T* x);
     // Whether a value could be read.
     bool value(size_t feature, nanobind::handle given, bool is_named, double& x);
 
@@ -31,7 +35,7 @@ private:
     std::vector<LabelPositions*> labels_;  // or null
     nanobind::list held_;
     bool single_, labels_in_lists_;
-    nanobind::object empty_, shape_;
+    common::EmptyArray array_;
 };
 
 void bind_row_reader(nanobind::module_& m);

@@ -184,6 +184,17 @@ class Engine:
 
     def describe(self) -> PlanDescription: ...
 
+class OneRow:
+    """One row by names or in order, read and answered."""
+
+    def __init__(self, reader: RowReader, engine: Engine) -> None: ...
+
+    def margins(self, row: object) -> numpy.typing.NDArray[Any] | None:
+        """Margins of one row, or None where it takes more than this to read it."""
+
+    def pair(self, row: object, sigmoid: object, slope: float, least: float) -> numpy.typing.NDArray[Any] | None:
+        """Probabilities of two classes by a function that overwrites an array."""
+
 class LookUpTables:
     """Tables of statistics, ready to be looked up."""
 

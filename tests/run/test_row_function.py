@@ -183,3 +183,32 @@ def test_a_machine_that_only_the_walk_runs_answers_too():
     x = [2, 1, 2, 2]
     assert np.array_equal(machine.row_function("margin")(x), machine.margin([x])[0])
     assert np.array_equal(machine.row_function("apply")(x), machine.apply([x])[0])
+
+
+@pytest.mark.parametrize("link", ["expit", "xgboost_sigmoid"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_of_two_classes_are_those_of_the_table_at_every_margin(link, dtype):
+    margins = (-1e30, -800.0, -104.0, -88.8, -88.7, -17.5, -0.0, 0.0, 0.1, 40.0, 800.0, np.nan)
+    machine = dm.figure_one()
+    columns = replace(machine.columns)
+    for margin in margins:
+        value = np.full((machine.n_leaves, 1), margin, dtype)
+        output = replace(
+            machine.output,
+            link=link,
+            link_params=(2.0,) if link == "expit" else (),
+            decision="above",
+            classes=(np.array([3, 7]),),
+            dtype=np.dtype(dtype),
+        )
+        try:
+            made = replace(machine, V=value, output=output, columns=columns)
+        except dm.errors.InvariantError:  # a value that no machine may have
+            assert np.isnan(margin)
+            continue
+        row = [1.0, 2.0, 3.0, 4.0]
+        for outputs in ("predict", "predict_proba", "response"):
+            found = made.row_function(outputs)(row)
+            expected = getattr(made, outputs)(np.array([row]))[0]
+            assert np.array_equal(found, expected, equal_nan=True), (margin, outputs)
+            assert np.asarray(found).dtype == np.asarray(expected).dtype

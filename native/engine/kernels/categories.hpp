@@ -77,6 +77,16 @@ void spread_bits(const uint8_t* bits, int64_t n, uint16_t* codes) {
         std::memcpy(&mask, bits + i / 8, 4);
         _mm512_storeu_si512(codes + i, _mm512_maskz_set1_epi16(mask, 1));
     }
+#elif defined(__AVX2__) && !defined(DM_SCALAR)
+    const __m256i bit = _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096,
+                                          8192, 16384, -32768);
+    for (; i + 16 <= n; i += 16) {
+        int16_t mask;
+        std::memcpy(&mask, bits + i / 8, 2);
+        const __m256i own = _mm256_and_si256(_mm256_set1_epi16(mask), bit);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + i),
+                            _mm256_srli_epi16(_mm256_cmpeq_epi16(own, bit), 15));
+    }
 #endif
     for (; i + 8 <= n; i += 8) {
         const uint32_t byte = bits[i / 8];

@@ -261,9 +261,9 @@ struct Walks {
                   float* sum);
     void (*add64)(const uint32_t* ends, int64_t n, const Node* nodes, const double* values,
                   double* sum);
-    // Exit leaves of all trees for one row; `rows` is a buffer of as many.
+    // Exit leaves of all trees for one row.
     void (*few)(const Node* nodes, const int64_t* start, int64_t n_trees, const uint16_t* codes,
-                uint32_t* rows, uint32_t* found);
+                uint32_t* found);
 };
 
 // What is computed in floats, and again in doubles: T is the type of the sums, for oblique trees

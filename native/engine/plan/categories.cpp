@@ -105,9 +105,8 @@ SetBudget::SetBudget(const Machine& m, const std::vector<int64_t>& set_of)
     std::map<int32_t, std::vector<int64_t>> sets;  // by feature
     for (int64_t c = 0; c < m.columns.n; ++c)
         if (set_of[c] >= 0) sets[m.columns.feature[c]].push_back(set_of[c]);
-    number_of_.assign(static_cast<size_t>(m.columns.n_features), -1);
     for (const auto& [feature, own] : sets) {
-        number_of_[feature] = static_cast<int32_t>(features_.size());
+        number_of_[feature] = features_.size();
         features_.push_back({CategoryClasses(m, own), 0});
     }
 }
@@ -119,7 +118,7 @@ bool SetBudget::add(int64_t tree) {
         if (set_of_[c] < 0) continue;
         const uint8_t kind = static_cast<uint8_t>(1 << set_outcomes(m_, j));
         if (outcomes_[c] & kind) continue;
-        OfFeature& own = features_[number_of_[m_.columns.feature[c]]];
+        OfFeature& own = features_[number_of_.at(m_.columns.feature[c])];
         if (!outcomes_[c]) {
             own.classes.split(m_.sets, set_of_[c]);
             seen_.push_back(c);

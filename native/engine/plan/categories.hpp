@@ -2,6 +2,7 @@
 // code.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "engine/plan/plan.hpp"
@@ -51,7 +52,7 @@ private:
         CategoryClasses classes;
         int64_t n_tests = 0;
     };
-    std::vector<int32_t> number_of_;  // by feature, or -1
+    std::unordered_map<int32_t, size_t> number_of_;  // by feature
     std::vector<OfFeature> features_;
     std::vector<uint8_t> outcomes_;  // by column, those seen, a bit each
     std::vector<int32_t> seen_;      // columns

@@ -1,5 +1,6 @@
 #include "engine/plan/plan.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -21,7 +22,8 @@ Plan start_plan(const Machine& m, const Kernels* kernels, const Wanted& wanted) 
     plan.machine = m;
     plan.kernels = kernels;
     plan.wanted = wanted;
-    std::vector<char> reads(m.columns.n, 0), wants(m.columns.n_features, 0);
+    std::vector<char> reads(m.columns.n, 0);
+    std::vector<int32_t>& used = plan.used_features;
     if (m.tests.is_oblique()) {
         plan.oblique = make_oblique(m);
         for (const int32_t c : plan.oblique.columns) reads[c] = 1;
@@ -33,13 +35,14 @@ Plan start_plan(const Machine& m, const Kernels* kernels, const Wanted& wanted) 
         plan.set_of.push_back(m.columns.rule_of(c) == Rule::member ? n_sets++ : -1);
         if (!reads[c]) continue;
         plan.read_columns.push_back(static_cast<int32_t>(c));
-        wants[m.columns.feature[c]] = 1;
+        used.push_back(m.columns.feature[c]);
     }
     if (m.linear)
         for (int64_t i = 0; i < m.linear.start[m.trees.n_leaves()]; ++i)
-            wants[m.linear.feature[i]] = 1;
-    for (int64_t f = 0; f < m.columns.n_features; ++f)
-        if (wants[f]) plan.used_features.push_back(static_cast<int32_t>(f));
+            used.push_back(m.linear.feature[i]);
+    // Features may be many more than columns: nothing is as long as their number.
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
     plan.trees.resize(m.trees.n);
     plan.tops.resize(m.trees.n);
     return plan;

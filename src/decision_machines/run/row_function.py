@@ -16,6 +16,7 @@ from .engines.native import refusal
 from .inputs.given_rows import given_row, named_values
 from .inputs.label_reader import LabelReader, NewLabel
 from .inputs.tables import matched_names
+from .links import EXPITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ..machine import DecisionMachine
 
 DOING = "reading one row"
+MOST_FEATURES = 2**24
+"""More than anybody lists; a file of a few bytes may declare more than memory holds."""
 
 
 def _first(found: np.ndarray | list[np.ndarray]) -> Any:
@@ -45,7 +48,7 @@ class RowFunction:
     from several threads, copied and pickled.
     """
 
-    __slots__ = ("_answer", "_labels", "_margin", "_reader", "machine", "outputs")
+    __slots__ = ("_answer", "_labels", "machine", "outputs")
 
     def __init__(self, machine: DecisionMachine, outputs: str) -> None:
         if outputs not in (*OUTPUTS, "apply"):
@@ -57,27 +60,27 @@ class RowFunction:
         if outputs == "predict_proba":
             check_classes(machine)
         columns = machine.columns
+        if columns.n_features > MOST_FEATURES:
+            raise InputError(
+                "making a function of one row",
+                f"a machine of {columns.n_features} features",
+                f"use {outputs} with sparse rows; a row is listed up to {MOST_FEATURES} features",
+            )
         self.machine, self.outputs = machine, outputs
-        self._answer = OUTPUTS.get(outputs)
-        self._margin = _margin_of(machine)
         self._labels: list[_native.LabelPositions | None] = [None] * columns.n_features
         for f in {*columns.categories, *columns.member_features}:
             labels = labels_of(columns, f)
             if labels is not None:
                 name = columns.feature_name(f)
                 self._labels[f] = LabelReader(columns, labels, name).positions
-        self._reader = self._reader_of(columns.names)
+        self._answer = self._answer_by(columns.names)
 
     def __call__(self, row: Mapping[str, Any] | Sequence[Any]) -> Any:
         try:
-            x = self._reader.read(row)
+            found = self._answer(row)
         except (NewLabel, TypeError):
-            x = None  # said below, with the feature's name
-        if x is None:
-            x = self._read(row)
-        if self._answer is None:
-            return self._leaves(x)
-        return self._answer(self.machine, self._margin(x))
+            found = None  # said below, with the feature's name
+        return self._of_any(row) if found is None else found
 
     def __repr__(self) -> str:
         return f"RowFunction({self.machine.source or 'machine'}, outputs={self.outputs!r})"
@@ -85,13 +88,15 @@ class RowFunction:
     def __reduce__(self) -> tuple[Any, ...]:
         return RowFunction, (self.machine, self.outputs)
 
-    def _reader_of(self, names: Sequence[Any] | None) -> _native.RowReader:
+    def _answer_by(self, names: Sequence[Any] | None) -> Callable[[Any], Any]:
+        """What answers lists, and dictionaries of these names; None where that is not enough."""
         columns = self.machine.columns
         is_single = bool(columns.dtype == np.float32)
-        return _native.RowReader(names, self._labels, is_single, columns.encodes_arrays)
+        reader = _native.RowReader(names, self._labels, is_single, columns.encodes_arrays)
+        return answer_of(self.machine, self.outputs, reader)
 
-    def _read(self, row: Any) -> np.ndarray:
-        """(1, n) a row of any other kind, or an error that says what is wrong with it."""
+    def _of_any(self, row: Any) -> Any:
+        """The answer to a row of any other kind, or an error that says what is wrong with it."""
         columns = self.machine.columns
         named = named_values(row)
         if named is not None:
@@ -109,30 +114,64 @@ class RowFunction:
                     "give a value for each feature, and None where there is none",
                 )
             # Names as these rows spell them; the next row will be read at once.
-            self._reader = self._reader_of([names[at] for at in found.order])
+            self._answer = self._answer_by([names[at] for at in found.order])
             try:
-                x = self._reader.read(dict(named))
+                answer = self._answer(dict(named))
             except (NewLabel, TypeError):
-                x = None
-            if x is not None:
-                return x
+                answer = None
+            if answer is not None:
+                return answer
             row = named
-        return given_row(row, columns, DOING)[None].astype(columns.dtype)
-
-    def _leaves(self, x: np.ndarray) -> np.ndarray:
-        machine = self.machine
-        if refusal(machine) is not None:
-            walked: np.ndarray = walk.apply(machine, x)[0]
-            return walked
-        leaves: np.ndarray = machine._prepared.compiled(machine).coded(x, leaves=True)[0]
-        return leaves
+        x = given_row(row, columns, DOING)[None].astype(columns.dtype)
+        return of_features(self.machine, self.outputs, x)
 
 
-def _margin_of(machine: DecisionMachine) -> Callable[[np.ndarray], Any]:
-    """What gives the margins of one row of coded features."""
-    if refusal(machine) is None:
-        compiled = machine._prepared.compiled(machine)
-        if machine.columns.look_ups is not None:
-            return lambda x: compiled.coded(x, leaves=False)
-        return compiled.plan.row
-    return lambda x: walk.margin(machine, x)
+def of_features(machine: DecisionMachine, outputs: str, x: np.ndarray) -> Any:
+    """The answer to (1, n) features, labels as codes."""
+    is_walked, leaves = refusal(machine) is not None, outputs == "apply"
+    if is_walked:
+        found = walk.apply(machine, x) if leaves else walk.margin(machine, x)
+    else:
+        found = machine._prepared.compiled(machine).coded(x, leaves=leaves)
+    return found[0] if leaves else OUTPUTS[outputs](machine, found)
+
+
+def answer_of(
+    machine: DecisionMachine, outputs: str, reader: _native.RowReader
+) -> Callable[[Any], Any]:
+    """What answers rows that the reader reads, by as few calls as there can be; else None."""
+    if outputs == "apply" or machine.columns.look_ups is not None or refusal(machine) is not None:
+
+        def by_features(row: Any) -> Any:
+            x = reader.read(row)
+            return None if x is None else of_features(machine, outputs, x)
+
+        return by_features
+    one = _native.OneRow(reader, machine._prepared.compiled(machine).plan)
+    made = OUTPUTS[outputs]
+
+    def by_margins(row: Any) -> Any:
+        margins = one.margins(row)
+        return None if margins is None else made(machine, margins)
+
+    output = machine.output
+    is_pair = output.classes is not None and [len(of) for of in output.classes] == [2]
+    if not (is_pair and machine.n_outputs == 1 and output.link in EXPITS):
+        return by_margins
+    from scipy.special import expit
+
+    pair = one.pair
+    slope, least = EXPITS[output.link](*output.link_params)
+    if outputs == "predict_proba":
+        return lambda row: pair(row, expit, slope, least)
+    if outputs == "predict" and output.decision == "above":
+        assert output.classes is not None
+        labels = output.classes[0]
+        threshold = output.decision_params[0] if output.decision_params else 0.5
+
+        def above(row: Any) -> Any:
+            found = pair(row, expit, slope, least)
+            return None if found is None else labels[1 if found[1] > threshold else 0]
+
+        return above
+    return by_margins

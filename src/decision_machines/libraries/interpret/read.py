@@ -81,7 +81,8 @@ def _read(model: Any, kind: str, doing: str) -> DecisionMachine:
                 doing, f"a term of shape {shape}", "fit it with fewer bins (max_interaction_bins)"
             )
         grower.term(axes_of(features, model.bins_, labels, shape))
-    found = layout(grower.left, grower.right, grower.start, doing)
+    left, right, start = (np.asarray(a) for a in (grower.left, grower.right, grower.start))
+    found = layout(left, right, start, doing)
     tree = np.repeat(np.arange(len(grower.start) - 1), np.diff(found.test_start) + 1)
     V = np.empty((len(found.leaves), k))
     for i, (term, node) in enumerate(zip(tree.tolist(), found.leaves.tolist(), strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,3 +127,9 @@ LINKS: dict[str, Callable[..., np.ndarray]] = {
     for name, link in KNOWN.items()
 }
 """The function of every link of `machine.links`: margins and the link's parameters → responses."""
+
+EXPITS: dict[str, Callable[..., tuple[float, float]]] = {
+    "expit": lambda slope=1.0: (float(slope), -math.inf),
+    "xgboost_sigmoid": lambda: (1.0, float(xgboost_links.LEAST_MARGIN)),
+}
+"""Links that are SciPy's expit: their parameters → the margin's factor, and its least product."""

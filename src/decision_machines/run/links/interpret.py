@@ -24,7 +24,8 @@ def exp(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
 def sigmoid(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     e = exp(margin)
     with np.errstate(invalid="ignore"):
-        return np.where(np.isposinf(e), margin.dtype.type(1), e / (e + 1))
+        found: np.ndarray = np.where(np.isposinf(e), margin.dtype.type(1), e / (e + 1))
+        return found
 
 
 def softmax(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:

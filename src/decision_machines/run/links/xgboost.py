@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+LEAST_MARGIN = np.float32(-88.7)
+"""Where the sigmoid is held: exp would overflow soon after."""
+
+
 def sigmoid(margin: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """The sigmoid, held at -88.7, where exp would overflow soon after."""
+    """The sigmoid of margins of at least `LEAST_MARGIN`."""
     from scipy.special import expit
 
-    found: np.ndarray = expit(np.maximum(margin, np.float32(-88.7)))
+    found: np.ndarray = expit(np.maximum(margin, LEAST_MARGIN))
     return found
 
 
