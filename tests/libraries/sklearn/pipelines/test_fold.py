@@ -135,10 +135,12 @@ def test_random_pipelines_over_random_tables_agree(data):
 
 @pytest.mark.parametrize("mark", [np.nan, 0.0])
 @pytest.mark.parametrize("error_on_new", [True, False])
-def test_a_gap_where_there_was_none_is_refused_as_its_indicator_does(mark, error_on_new):
+@pytest.mark.parametrize("had_gaps", [True, False])
+def test_a_gap_where_there_was_none_is_refused_as_its_indicator_does(mark, error_on_new, had_gaps):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
-    X[::3, 0] = mark
+    if had_gaps:
+        X[::3, 0] = mark
     indicator = MissingIndicator(missing_values=mark, error_on_new=error_on_new)
     union = make_union(SimpleImputer(missing_values=mark), indicator)
     pipe = make_pipeline(union, DecisionTreeClassifier(random_state=0)).fit(X, X[:, 1] > 0)

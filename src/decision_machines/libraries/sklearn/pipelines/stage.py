@@ -200,9 +200,10 @@ class Stack:
         asked = [
             (start, dense(parent.run(run)))
             for start, parent in zip(starts, self.parents, strict=False)
-            if run.active.intersection(parent.origin)
+            # A step that gives no column may refuse all the same.
+            if not parent.origin or run.active.intersection(parent.origin)
         ]
-        dtypes = [part.dtype for _, part in asked]
+        dtypes = [part.dtype for _, part in asked if part.shape[1]]
         dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
         # Columns that nobody asks about are neither made nor touched.
         make = np.zeros if dtype.hasobject else np.empty
