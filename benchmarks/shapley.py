@@ -425,14 +425,20 @@ def main() -> None:
         parser.error(f"unknown workload {min(unknown)}; there are {', '.join(NAMES)}")
     elsewhere = dict(pair.split("=", 1) for pair in given.elsewhere)
     workloads = Workloads(given.rows, given.repeats, given.models, elsewhere)
-    lines = [line for name in given.workloads for line in getattr(workloads, name)()]
-    if given.save:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / "shapley.json"
-        found = json.loads(path.read_text()) if path.exists() else []
-        kept = {(line["workload"], line["rival"]): line for line in found}
-        kept |= {(line.workload, line.rival): asdict(line) for line in lines}
-        path.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
+    for name in given.workloads:
+        for line in getattr(workloads, name)():
+            if given.save:
+                save(line)
+
+
+def save(line: Line) -> None:
+    """Write the line in place of the one of the same name."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "shapley.json"
+    found = json.loads(path.read_text()) if path.exists() else []
+    kept = {(old["workload"], old["rival"]): old for old in found}
+    kept[line.workload, line.rival] = asdict(line)
+    path.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
 
 
 if __name__ == "__main__":
