@@ -1,17 +1,26 @@
 """Shapley values beside the libraries' own: equality first, then times in one run.
 
-    python benchmarks/shapley.py [--rows 4096] [--repeats 5] [WORKLOAD ...]
+    python benchmarks/shapley.py [--rows 4096] [--repeats 5] [--save] [WORKLOAD ...]
 
 Each workload takes turns with its rival, which is given as many rows as take it about a second.
 Times are microseconds a row: the lowest, and the median, of the repeats. A ratio is that of the
-rival's median to ours, with the lowest ratio among all repeats beside it.
+rival's median to ours, with the lowest ratio among all repeats beside it. With --models FOLDER
+models are trained once and kept there; with --save lines replace those of the same name in
+results/shapley.json, so that workloads can be run one by one.
+
+Rivals that want another Python are measured in it, on the same model and rows, between two runs of
+ours: --elsewhere xgboost=/path/to/python, and likewise shapiq, woodelf and fasttreeshap.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -73,17 +82,51 @@ def compare(
     for _ in range(repeats):
         own.append(_seconds(lambda: ours(X)) / len(X) * 1e6)
         other.append(_seconds(lambda: rival(few)) / len(few) * 1e6)
+    return shown(workload, rival_name, len(X), len(few), own, other, error, setup_s)
+
+
+def own_turns(
+    workload: str,
+    rival_name: str,
+    ours: Callable[[], object],
+    other: Callable[[], object],
+    n_rows: int,
+    repeats: int,
+    setup_s: float = 0.0,
+) -> Line:
+    """Two ways of ours taking turns on the same rows."""
+    ours(), other()
+    times = [
+        (_seconds(ours) / n_rows * 1e6, _seconds(other) / n_rows * 1e6) for _ in range(repeats)
+    ]
+    return shown(
+        workload, rival_name, n_rows, n_rows, *map(list, zip(*times, strict=True)), 0.0, setup_s
+    )
+
+
+def shown(
+    workload: str,
+    rival_name: str,
+    rows: int,
+    rival_rows: int,
+    own: list[float],
+    other: list[float],
+    error: float,
+    setup_s: float,
+) -> Line:
+    """The line of these times, printed; the lowest ratio is of pairs, where they took turns."""
+    pairs = list(zip(own, other, strict=True)) if len(own) == len(other) else []
     line = Line(
         workload,
         rival_name,
-        len(X),
-        len(few),
+        rows,
+        rival_rows,
         statistics.median(own),
         min(own),
         statistics.median(other),
         min(other),
         statistics.median(other) / statistics.median(own),
-        min(b / a for a, b in zip(own, other, strict=True)),
+        min(b / a for a, b in pairs) if pairs else min(other) / max(own),
         error,
         setup_s,
     )
@@ -105,15 +148,23 @@ def _seconds(call: Callable[[], object]) -> float:
 class Workloads:
     """The workloads by name; each yields lines."""
 
-    def __init__(self, n_rows: int, repeats: int) -> None:
+    def __init__(
+        self, n_rows: int, repeats: int, models: Path | None, elsewhere: dict[str, str]
+    ) -> None:
         self.n_rows, self.repeats = n_rows, repeats
+        self.models, self.others = models, elsewhere
         self.X, self.y = rows_and_answers(20_000)
         self.rows = rows_and_answers(max(n_rows, 1), seed=1)[0][:n_rows]
         self._models: dict[str, object] = {}
 
     def _kept(self, name: str, make: Callable[[], object]) -> object:
+        kept = None if self.models is None else self.models / f"shapley-{name}.pkl"
+        if name not in self._models and kept is not None and kept.exists():
+            self._models[name] = pickle.loads(kept.read_bytes())
         if name not in self._models:
             self._models[name] = make()
+            if kept is not None:
+                kept.write_bytes(pickle.dumps(self._models[name]))
         return self._models[name]
 
     def _lightgbm(self):
@@ -209,9 +260,12 @@ class Workloads:
     def catboost(self):
         import catboost
 
-        model = catboost.CatBoostRegressor(
-            iterations=500, depth=6, verbose=0, allow_writing_files=False, thread_count=1
-        ).fit(self.X, self.y)
+        model = self._kept(
+            "catboost",
+            lambda: catboost.CatBoostRegressor(
+                iterations=500, depth=6, verbose=0, allow_writing_files=False, thread_count=1
+            ).fit(self.X, self.y),
+        )
         machine = dm.convert(model)
         rows = rows_and_answers(32_000, seed=1)[0]
 
@@ -236,8 +290,11 @@ class Workloads:
         import shap
         from sklearn.ensemble import RandomForestRegressor
 
-        model = RandomForestRegressor(100, min_samples_leaf=4, random_state=0, n_jobs=2).fit(
-            self.X[:16_000], self.y[:16_000]
+        model = self._kept(
+            "forest",
+            lambda: RandomForestRegressor(100, min_samples_leaf=4, random_state=0, n_jobs=2).fit(
+                self.X[:16_000], self.y[:16_000]
+            ),
         )
         machine = dm.convert(model)
         theirs = shap.TreeExplainer(model, feature_perturbation="tree_path_dependent")
@@ -283,40 +340,74 @@ class Workloads:
                         setup,
                     )
                 else:
-                    self._against_few(name, model, machine, rows, setup)
+                    yield self._against_few(name, model, machine, rows, setup)
 
     def _against_few(self, name, model, machine, rows, setup):
         """Many background rows beside a hundred of them."""
-        few, own, other = dm.convert(model), [], []
-        few.shap_values(self.rows, self.X[:100], n_threads=1)
-        for _ in range(self.repeats):
-            own.append(_seconds(lambda: machine.shap_values(self.rows, rows, n_threads=1)))
-            other.append(_seconds(lambda: few.shap_values(self.rows, self.X[:100], n_threads=1)))
-        print(
-            f"{name}, background of {len(rows)}: "
-            f"{statistics.median(own) / len(self.rows) * 1e6:.1f} µs, "
-            f"{statistics.median(own) / statistics.median(other):.2f} × the time of 100 rows; "
-            f"set up in {setup:.2f} s",
-            flush=True,
+        few = dm.convert(model)
+        return own_turns(
+            f"{name}, background of {len(rows)}",
+            "ours, of 100",
+            lambda: machine.shap_values(self.rows, rows, n_threads=1),
+            lambda: few.shap_values(self.rows, self.X[:100], n_threads=1),
+            len(self.rows),
+            self.repeats,
+            setup,
         )
 
     def threads(self):
         machine = dm.convert(self._lightgbm())
-        own, other = [], []
-        for _ in range(self.repeats):
-            own.append(_seconds(lambda: machine.shap_values(self.rows, n_threads=2)))
-            other.append(_seconds(lambda: machine.shap_values(self.rows, n_threads=1)))
-        print(
-            f"two threads: {statistics.median(other) / statistics.median(own):.2f} × one "
-            f"(low {min(b / a for a, b in zip(own, other, strict=True)):.2f})",
-            flush=True,
+        yield own_turns(
+            "LightGBM 500 × 64, two threads",
+            "ours, one thread",
+            lambda: machine.shap_values(self.rows, n_threads=2),
+            lambda: machine.shap_values(self.rows, n_threads=1),
+            len(self.rows),
+            self.repeats,
         )
-        return
-        yield
+
+    def elsewhere(self):
+        """Rivals in interpreters of their own."""
+        for rival, python in self.others.items():
+            for name, model, ending in (
+                ("LightGBM 500 × 64", self._lightgbm, ".txt"),
+                ("XGBoost 500 × depth 6", self._xgboost, ".json"),
+            ):
+                if rival != "xgboost" or ending == ".json":
+                    yield from self._by_another(rival, python, name, model(), ending)
+
+    def _by_another(self, rival, python, name, model, ending):
+        machine, few = dm.convert(model), self.rows[:64]
+        with tempfile.TemporaryDirectory() as folder:
+            at = Path(folder)
+            model.save_model(str(at / f"model{ending}"))
+            np.save(at / "rows.npy", few)
+            machine.shap_values(self.rows, n_threads=1)
+            own = [_seconds(lambda: machine.shap_values(self.rows, n_threads=1))]
+            script = str(Path(__file__).parent / "shapley_rival.py")
+            done = subprocess.run(
+                [python, script, rival, str(at / f"model{ending}"), str(at / "rows.npy"),
+                 str(at / "values.npy"), str(self.repeats)],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            own.append(_seconds(lambda: machine.shap_values(self.rows, n_threads=1)))
+            if done.returncode:
+                print(f"{name}, {rival}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+                return
+            told = json.loads(done.stdout.splitlines()[-1])
+            expected = np.load(at / "values.npy")
+        error = np.abs(machine.shap_values(few) - expected).max() / np.abs(expected).max()
+        own = [s / len(self.rows) * 1e6 for s in own]
+        other = [s / len(few) * 1e6 for s in told["seconds"]]
+        yield shown(
+            f"{name}, float64", f"{rival} {told['version']}", len(self.rows), len(few), own, other,
+            float(error), told["setup"],
+        )  # fmt: skip
 
 
 NAMES = (
     "lightgbm", "xgboost", "catboost", "forest", "interactions", "background", "one_row", "threads",
+    "elsewhere",
 )  # fmt: skip
 
 
@@ -326,17 +417,28 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4096)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--save", action="store_true", help="write results/shapley.json")
+    parser.add_argument("--models", type=Path, help="a folder that keeps trained models")
+    parser.add_argument("--elsewhere", action="append", default=[], metavar="RIVAL=PYTHON")
     given = parser.parse_args()
     unknown = set(given.workloads) - set(NAMES)
     if unknown:
         parser.error(f"unknown workload {min(unknown)}; there are {', '.join(NAMES)}")
-    workloads = Workloads(given.rows, given.repeats)
-    lines = [line for name in given.workloads for line in getattr(workloads, name)()]
-    if given.save:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "shapley.json").write_text(
-            json.dumps([asdict(line) for line in lines], indent=1) + "\n"
-        )
+    elsewhere = dict(pair.split("=", 1) for pair in given.elsewhere)
+    workloads = Workloads(given.rows, given.repeats, given.models, elsewhere)
+    for name in given.workloads:
+        for line in getattr(workloads, name)():
+            if given.save:
+                save(line)
+
+
+def save(line: Line) -> None:
+    """Write the line in place of the one of the same name."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "shapley.json"
+    found = json.loads(path.read_text()) if path.exists() else []
+    kept = {(old["workload"], old["rival"]): old for old in found}
+    kept[line.workload, line.rival] = asdict(line)
+    path.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
 
 
 if __name__ == "__main__":

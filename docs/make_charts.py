@@ -226,6 +226,38 @@ def _by(rows: list[dict], key: str) -> dict[str, list[dict]]:
     return found
 
 
+# -- Shapley values -------------------------------------------------------------------------------
+
+
+def shapley() -> None:
+    found = json.loads((RESULTS / "shapley.json").read_text())
+    table(
+        "shapley",
+        ["workload", "beside", "theirs, µs a row", "ours, µs a row", "times as fast", "difference"],
+        [
+            [
+                row["workload"],
+                row["rival"],
+                f"{row['rival_us']:.4g}",
+                f"{row['ours_us']:.3g}",
+                f"{row['ratio_low']:.3g}",
+                f"{row['error']:.0e}" if row["error"] else "",
+            ]
+            for row in found
+        ],
+    )
+    beside = [row for row in found if not row["rival"].startswith("ours")]
+    bars(
+        "shapley",
+        [
+            (row["workload"], row["ratio_low"], f"{row['ratio_low']:.3g} × {row['rival']}", True)
+            for row in beside
+            if "float32" not in row["workload"]
+        ],
+        most=sorted(row["ratio_low"] for row in beside)[-2],
+    )
+
+
 # -- training -------------------------------------------------------------------------------------
 
 
@@ -366,6 +398,7 @@ def main() -> None:
     HERE.mkdir(exist_ok=True)
     prediction()
     inspection()
+    shapley()
     training()
 
 

@@ -11,7 +11,6 @@ namespace dm::shapley {
 namespace {
 
 constexpr int64_t kCellBits = 8;    // of a cell of several leaves
-constexpr int64_t kLeafBits = 11;   // of a cell of one leaf
 constexpr int64_t kDenseBits = 20;  // patterns counted in an array
 constexpr int64_t kChunkBytes = int64_t{1} << 25, kKeptBytes = int64_t{1} << 28;
 
@@ -39,6 +38,7 @@ Background::Background(const Forest& forest, const double* z, int64_t n_rows) : 
             found *= static_cast<double>(b + 1) / static_cast<double>(a + b + 2);
         }
     }
+    for (int64_t d = 0; d <= kMostLeafBits; ++d) rules_.push_back(gauss_legendre((d + 1) / 2));
     // Chunks of trees whose tables fit together.
     int64_t first = 0, bytes = 0;
     for (int64_t tree = 0; tree < forest_.n_trees; ++tree) {
@@ -150,7 +150,7 @@ void Background::divide(int64_t tree) {
         for (const Term& term : part.path) slots.push_back(forest_.slot[root + term.test]);
         std::sort(slots.begin(), slots.end());
         const int64_t d = std::unique(slots.begin(), slots.end()) - slots.begin();
-        if (part.root < 0 ? d <= kLeafBits
+        if (part.root < 0 ? d <= kMostLeafBits
                           : d + below[static_cast<size_t>(part.root - root)] <= kCellBits) {
             parts_.push_back(std::move(part));
         } else if (part.root < 0) {
@@ -173,13 +173,52 @@ void Background::build(const Kernels& kernels, int64_t first, int64_t last,
     std::vector<double> scratch;
     for (int64_t tree = first; tree < last; ++tree) {
         for (int64_t j = forest_.test_start[tree]; j < forest_.test_start[tree + 1]; ++j)
-            to.tests.push_back({forest_.t[j], forest_.column[j], forest_.missing[j] < 0});
+            to.tests.push_back(
+                {forest_.t[j], to.reads.of(forest_.column[j], forest_.missing[j] < 0)});
         const int64_t first_bit = static_cast<int64_t>(to.term_start.size()) - 1;
         for (int64_t i = first_part_[static_cast<size_t>(tree)];
              i < first_part_[static_cast<size_t>(tree) + 1]; ++i)
-            build_cell(kernels, parts_[static_cast<size_t>(i)], first_bit, scratch, to);
+            if (parts_[static_cast<size_t>(i)].root < 0)
+                build_leaf(kernels, ~parts_[static_cast<size_t>(i)].root, first_bit, scratch, to);
+            else
+                build_cell(kernels, parts_[static_cast<size_t>(i)], first_bit, scratch, to);
         to.end_tree();
     }
+    to.table.resize(to.table.size() + Tables<double>::kSlack);
+}
+
+// The shares of the background rows, by the features that they miss.
+void Background::missed(const Leaf& leaf, double* shares) const {
+    const uint64_t all = (uint64_t{1} << leaf.slots.size()) - 1;
+    for (size_t i = 0; i < leaf.has.size(); ++i) shares[all ^ leaf.has[i]] = leaf.shares[i];
+}
+
+void Background::build_leaf(const Kernels& kernels, int64_t number, int64_t first_bit,
+                            std::vector<double>& scratch, Tables<double>& to) const {
+    const Leaf& leaf = leaves_[static_cast<size_t>(number)];
+    const int64_t width = forest_.width, d = static_cast<int64_t>(leaf.slots.size());
+    const size_t size = size_t{1} << d;
+    to.leaves.push_back(
+        {static_cast<int32_t>(static_cast<int64_t>(to.term_start.size()) - 1 - first_bit),
+         static_cast<int32_t>(d), static_cast<int32_t>(width), to.places.size(), to.values.size(),
+         to.table.size()});
+    for (size_t f = 0; f < leaf.slots.size(); ++f) {
+        to.terms.insert(to.terms.end(), leaf.terms.begin() + leaf.term_start[f],
+                        leaf.terms.begin() + leaf.term_start[f + 1]);
+        to.term_start.push_back(static_cast<int32_t>(to.terms.size()));
+        for (int64_t o = 0; o < width; ++o)
+            to.places.push_back(
+                static_cast<int32_t>(output_of(leaf.tree, o) * forest_.n_slots + leaf.slots[f]));
+    }
+    for (int64_t o = 0; o < width; ++o)
+        to.values.push_back(forest_.values[leaf.number * width + o]);
+    to.table.resize(to.table.size() + 3 * size);
+    scratch.assign(2 * size, 0.0);
+    missed(leaf, scratch.data());
+    const Rule& rule = rule_of(d);
+    kernels.leaf_sums(
+        {d, scratch.data(), static_cast<int64_t>(rule.y.size()), rule.y.data(), rule.weight.data()},
+        scratch.data() + size, to.table.data() + to.table.size() - 3 * size);
 }
 
 void Background::build_cell(const Kernels& kernels, const Part& part, int64_t first_bit,
@@ -233,12 +272,12 @@ void Background::build_cell(const Kernels& kernels, const Part& part, int64_t fi
         const Leaf& leaf = leaves_[static_cast<size_t>(number)];
         const int64_t d = static_cast<int64_t>(leaf.slots.size()), size = int64_t{1} << d;
         scratch.assign(static_cast<size_t>(size * (d + 3)), 0.0);
-        double *missed = scratch.data(), *work = missed + size, *own = work + 2 * size;
-        for (size_t i = 0; i < leaf.has.size(); ++i)
-            missed[static_cast<uint64_t>(size - 1) ^ leaf.has[i]] = leaf.shares[i];
-        const int64_t n_points = (d + 1) / 2;
-        const Rule rule = gauss_legendre(n_points);
-        kernels.leaf_table({d, missed, n_points, rule.y.data(), rule.weight.data()}, work, own);
+        double *work = scratch.data() + size, *own = work + 2 * size;
+        missed(leaf, scratch.data());
+        const Rule& rule = rule_of(d);
+        kernels.leaf_table({d, scratch.data(), static_cast<int64_t>(rule.y.size()), rule.y.data(),
+                            rule.weight.data()},
+                           work, own);
         // The bits that a row must have for each feature of the leaf, and those that it must not.
         std::vector<uint32_t> need(static_cast<size_t>(d)), want(static_cast<size_t>(d));
         std::vector<int32_t> place(static_cast<size_t>(d));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shapley/plan.hpp"
+#include "shapley/rule.hpp"
 #include "shapley/tables.hpp"
 #include "shapley/values.hpp"
 
@@ -54,6 +55,11 @@ private:
     void count(int64_t tree, const double* z, int64_t n_rows);
     void divide(int64_t tree);
     void build(const Kernels& kernels, int64_t first, int64_t last, Tables<double>& to) const;
+    void build_leaf(const Kernels& kernels, int64_t number, int64_t first_bit,
+                    std::vector<double>& scratch, Tables<double>& to) const;
+    void missed(const Leaf& leaf, double* shares) const;
+    // Exact for a leaf of d features.
+    const Rule& rule_of(int64_t d) const { return rules_[static_cast<size_t>(d)]; }
     void build_cell(const Kernels& kernels, const Part& part, int64_t first_bit,
                     std::vector<double>& scratch, Tables<double>& to) const;
     template <bool Pairs>
@@ -70,6 +76,7 @@ private:
     std::vector<int64_t> first_part_{0};               // by tree
     std::vector<int64_t> deep_;                        // leaves without a cell
     std::vector<std::pair<int64_t, int64_t>> chunks_;  // of trees whose tables are made together
+    std::vector<Rule> rules_;                          // by features of a leaf
     std::vector<double> beta_;                         // (a + b choose a) weights, see beta
     int64_t most_ = 0;                                 // features of a leaf
     mutable std::shared_ptr<std::vector<Tables<double>>> kept_;

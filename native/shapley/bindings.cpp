@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -79,9 +80,10 @@ void make_forest(HeldForest* self, In<int32_t, 2> children, In<int64_t, 1> test_
 }
 
 template <typename T>
-void make_plan(Plan<T>* self, const HeldForest& forest, bool pairs) {
+void make_plan(Plan<T>* self, const HeldForest& forest, bool pairs, std::optional<double> point) {
+    require(!point || (*point >= 0 && *point < 1 && !pairs), "a point lies from 0 to 1");
     nb::gil_scoped_release release;
-    new (self) Plan<T>(forest.view, pairs);
+    new (self) Plan<T>(forest.view, pairs, point.value_or(std::nan("")));
 }
 
 template <typename T>
@@ -167,7 +169,8 @@ void make_tables(Tables<T>* self, In<int64_t, 1> start, In<int32_t, 1> column, I
                 "a tree is out of range");
         for (int64_t j = start(tree); j < start(tree + 1); ++j) {
             require(column(j) >= 0 && column(j) < n_columns, "a column is out of range");
-            found.tests.push_back({static_cast<T>(t(j)), column(j), missing(j) < 0});
+            found.tests.push_back(
+                {static_cast<T>(t(j)), found.reads.of(column(j), missing(j) < 0)});
             found.terms.push_back({static_cast<int32_t>(j - start(tree)), -1});
             found.term_start.push_back(static_cast<int32_t>(found.terms.size()));
         }
@@ -177,6 +180,8 @@ void make_tables(Tables<T>* self, In<int64_t, 1> start, In<int32_t, 1> column, I
         found.end_tree();
     }
     require(at == table.shape(0), "the table has the wrong size");
+    found.is_symmetric = true;
+    found.table.resize(at + Tables<T>::kSlack);
     new (self) Tables<T>(std::move(found));
 }
 
@@ -217,7 +222,7 @@ void bind_of(nb::module_& m, const std::string& bits) {
     // Arrays are taken as they are: a converted copy of an output would be lost.
     nb::class_<Plan<T>>(m, ("ShapleyPlan" + bits).c_str(),
                         "Trees prepared for Shapley values by paths.")
-        .def("__init__", &make_plan<T>, "forest"_a, "pairs"_a)
+        .def("__init__", &make_plan<T>, "forest"_a, "pairs"_a, "point"_a = nb::none())
         .def_prop_ro("n_bytes", &Plan<T>::n_bytes)
         .def("values", &py_values<T>, "target"_a, "z"_a.noconvert(), "features"_a, "factor"_a,
              "n_threads"_a, "out"_a.noconvert(), "pairs"_a.noconvert().none(),

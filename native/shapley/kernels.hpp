@@ -21,7 +21,7 @@
 
 namespace dm::shapley {
 
-constexpr int64_t kVectorBytes = 256;  // of a group: four vectors, the widest of any target
+constexpr int64_t kVectorBytes = 256;  // of four vectors, the widest of any target
 
 // What a step does. Names say which children are leaves.
 enum class Op : int32_t {
@@ -33,6 +33,9 @@ enum class Op : int32_t {
     up_right,    // the left child is a leaf
     two_leaves,  // all of a test whose children are leaves
     bottom,      // all of a test whose children are leaves or tests of leaves, by moments of P
+    low_both,    // the same by points, where a feature was tested above: both are tests
+    low_left,    // the right child is a leaf
+    low_right,   // the left child is a leaf
 };
 
 struct Step {
@@ -44,20 +47,19 @@ struct Step {
 
 template <typename T>
 struct Test {
-    T t;  // right where z is above
-    T c;  // share of the cover that goes left
-    int32_t column;
+    T t;                  // left where z is at most this
+    T c;                  // share of the cover that goes left
+    int32_t read;         // what is compared with t
     int32_t slot;         // of the feature among those that are tested
     int32_t prior;        // level of the last test of this feature above, or -1
     int32_t table;        // u, and after it b, where there is a prior
     int32_t left, right;  // a test, or ~leaf, in the tree's own numbering
-    int8_t nan_left;
-    int8_t is_prior;  // whether a test below, or an interaction, asks which way a row went here
+    int8_t is_prior;      // whether a test below, or an interaction, asks which way a row went here
 };
 
 // What stands above a test, for interactions: a feature, by its last test above.
 struct Above {
-    int32_t slot;
+    int32_t pair;   // see pair_of
     int32_t level;  // whose mask says whether the row takes the path at all tests of the feature
     int32_t gain;   // n_points of (1 - z) / (z + (1 - z) y)
 };
@@ -65,7 +67,7 @@ struct Above {
 template <typename T>
 struct Tree {
     int64_t n_points;
-    const T* y;       // (n_points,)
+    const T* y;       // (n_points,), and as many ones: u and b of a feature's first test
     const T* weight;  // (n_points,)
     const T* loss;    // (n_points,) -1 / (1 - y)
     const Step* steps;
@@ -81,12 +83,16 @@ struct Tree {
     const T* gains;
 };
 
-// A test by itself: left where z[column] is at most t, and NaN where it is told to.
+// Where the interaction of two slots stands among those of all pairs.
+inline constexpr int64_t pair_of(int64_t a, int64_t b) {
+    return a < b ? b * (b - 1) / 2 + a : a * (a - 1) / 2 + b;
+}
+
+// A test by itself: left where what it reads is at most t.
 template <typename T>
 struct Asked {
     T t;
-    int32_t column;
-    int32_t nan_left;
+    int32_t read;
 };
 
 // One answer that a bit asks for: of this test, the left (0) or the right (-1).
@@ -104,6 +110,19 @@ struct Cell {
     const T* table;         // (2^n_bits, n_values)
 };
 
+constexpr int64_t kMostLeafBits = 13;
+
+// A leaf whose values depend on the features that a row has, of those that the leaf asks for
+// answers: a feature that the row has gains gain[o] - without[o but it], others lose loss[o].
+template <typename T>
+struct LeafCell {
+    int32_t first_bit, n_bits;
+    int32_t n_outputs;
+    const int32_t* places;  // (n_bits, n_outputs) output * slots + slot
+    const T* values;        // (n_outputs,)
+    const T* table;         // (3, 2^n_bits) gain, loss, without
+};
+
 // A bit is set where a row gives every answer that its terms ask for.
 template <typename T>
 struct Cells {
@@ -111,18 +130,21 @@ struct Cells {
     int64_t n_tests;
     const Cell<T>* cells;
     int64_t n_cells;
+    const LeafCell<T>* leaves;
+    int64_t n_leaves;
     const int32_t* term_start;  // by bit, and the end of the last
     const Term* terms;
+    bool is_symmetric;  // one cell, a bit for each test
 };
 
-// A tile of rows, in groups of as many as a vector has lanes.
+// A tile of rows, in the lanes of vectors.
 template <typename T>
 struct Rows {
-    int64_t n_groups;
-    int64_t n_columns, n_slots, n_outputs;
-    const T* z;  // (groups, columns, lanes)
-    T* phi;      // (groups, outputs, slots, lanes), added to
-    T* pairs;    // (groups, outputs, slots, slots, lanes), added to above the diagonal; or null
+    int64_t n_vectors;
+    int64_t n_reads, n_slots, n_outputs, n_pairs;
+    const T* z;  // (vectors, reads, lanes)
+    T* phi;      // (vectors, outputs, slots, lanes), added to
+    T* pairs;    // (vectors, outputs, pairs, lanes), added to; or null
 };
 
 // Scratch, aligned to 64 bytes: P and two H by level, with a delta and two masks.
@@ -155,6 +177,8 @@ struct Kernels {
     // (n_bits, 2^n_bits) values of each feature for a leaf of value 1, into `out`; scratch has room
     // for 2 * 2^n_bits.
     void (*leaf_table)(const LeafGame& game, double* scratch, double* out);
+    // (3, 2^n_bits) gain, loss and without of a leaf, see LeafCell; scratch has room for 2^n_bits.
+    void (*leaf_sums)(const LeafGame& game, double* scratch, double* out);
 };
 
 DM_ON_EVERY_TARGET(Kernels, kernels)

@@ -28,9 +28,13 @@ public:
     const std::vector<int32_t>& last() const { return last_; }
     // The share that the feature's tests down to this level leave, on the side at hand.
     double share_at(int64_t level) const {
+        return share_at(level, stack_[static_cast<size_t>(level)].side);
+    }
+    // The same, with the test at hand taken on the given side.
+    double share_at(int64_t level, int side) const {
         const Entry& entry = stack_[static_cast<size_t>(level)];
         const double c = forest_.share[entry.test];
-        return entry.above * (entry.side ? 1 - c : c);
+        return entry.above * ((level == this->level() ? side : entry.side) ? 1 - c : c);
     }
     int64_t child(int side) const { return forest_.children[2 * test() + side]; }
     int64_t local(int64_t child) const {
@@ -92,27 +96,35 @@ private:
 }  // namespace
 
 template <typename T>
-Plan<T>::Plan(const Forest& forest, bool pairs)
+Plan<T>::Plan(const Forest& forest, bool pairs, double point)
     : n_columns(forest.n_columns),
       n_slots(forest.n_slots),
       n_outputs(forest.n_outputs),
       pairs(pairs),
-      width_(forest.width) {
+      width_(forest.width),
+      point_(point) {
     for (int64_t tree = 0; tree < forest.n_trees; ++tree)
         if (forest.test_start[tree + 1] > forest.test_start[tree]) add_tree(forest, tree);
 }
 
 template <typename T>
-const typename Plan<T>::Points& Plan<T>::points(int64_t n) {
+Rule Plan<T>::rule_of(int64_t n_features) const {
+    if (point_ == point_) return {{point_}, {1.0}};
+    return gauss_legendre((n_features + 1) / 2);
+}
+
+template <typename T>
+const typename Plan<T>::Points& Plan<T>::points(const Rule& rule) {
+    const int64_t n = static_cast<int64_t>(rule.y.size());
     const auto known = points_.find(n);
     if (known != points_.end()) return known->second;
-    const Rule rule = gauss_legendre(n);
     Points found;
     for (size_t q = 0; q < rule.y.size(); ++q) {
         found.y.push_back(static_cast<T>(rule.y[q]));
         found.weight.push_back(static_cast<T>(rule.weight[q]));
         found.loss.push_back(static_cast<T>(-1 / (1 - rule.y[q])));
     }
+    found.y.resize(2 * rule.y.size(), T{1});
     return points_.emplace(n, std::move(found)).first->second;
 }
 
@@ -128,9 +140,9 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             return true;
         },
         [] {}, [] {});
-    const int64_t n_points = (most + 1) / 2;
-    const Rule rule = gauss_legendre(n_points);
-    points(n_points);
+    const Rule rule = rule_of(most);
+    points(rule);
+    const int64_t n_points = static_cast<int64_t>(rule.y.size());
     Part part{n_points,
               depth,
               std::max(forest.feeds[tree], 0),
@@ -164,22 +176,41 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
     auto is_low = [&](int64_t child) {
         return child < 0 || (forest.children[2 * child] < 0 && forest.children[2 * child + 1] < 0);
     };
-    auto is_new = [&](int64_t child) {
+    auto is_first = [&](int64_t child) {
         return child < 0 || path.last()[static_cast<size_t>(forest.slot[child])] < 0;
     };
     auto fill = [&](int64_t at, int32_t prior) {
         Test<T>& test = tests_[part.tests + static_cast<size_t>(at - root)];
         test.t = static_cast<T>(forest.t[at]);
         test.c = static_cast<T>(forest.share[at]);
-        test.column = forest.column[at];
+        test.read = reads_.of(forest.column[at], forest.missing[at] < 0);
         test.slot = forest.slot[at];
         test.prior = prior;
         test.table = 0;
         test.left = static_cast<int32_t>(path.local(forest.children[2 * at]));
         test.right = static_cast<int32_t>(path.local(forest.children[2 * at + 1]));
-        test.nan_left = forest.missing[at] < 0;
         test.is_prior = pairs;
         return &test;
+    };
+    // u and b of a test whose feature's tests above leave the share z.
+    auto add_table = [&](Test<T>& test, double z) {
+        tests_[part.tests + static_cast<size_t>(path.test_at(test.prior) - root)].is_prior = 1;
+        test.table = static_cast<int32_t>(tables_.size() - part.tables);
+        // Where both y and z are 0, u and b are those of a y that is hardly more.
+        for (double y : rule.y) {
+            const double g = z * (1 - y) + y;
+            tables_.push_back(static_cast<T>(g > 0 ? y / g : 1.0));
+        }
+        for (double y : rule.y) {
+            const double g = z * (1 - y) + y;
+            tables_.push_back(static_cast<T>(g > 0 ? z / (g * g) : 0.0));
+        }
+    };
+    // A test of leaves on a side of the test at hand.
+    auto fill_low = [&](int64_t at, int side) {
+        const int32_t prior = path.last()[static_cast<size_t>(forest.slot[at])];
+        Test<T>* test = fill(at, prior);
+        if (prior >= 0) add_table(*test, path.share_at(prior, side));
     };
     path.walk(
         [&] {
@@ -187,22 +218,15 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             Test<T>* test = fill(path.test(), path.prior());
             to.resize(static_cast<size_t>(level) + 2);
             if (path.prior() >= 0) {
-                tests_[part.tests + static_cast<size_t>(path.test_at(path.prior()) - root)]
-                    .is_prior = 1;
-                test->table = static_cast<int32_t>(tables_.size() - part.tables);
-                const double z = path.share_above();
-                for (double y : rule.y) tables_.push_back(static_cast<T>(y / (z * (1 - y) + y)));
-                for (double y : rule.y) {
-                    const double g = z * (1 - y) + y;
-                    tables_.push_back(static_cast<T>(z / (g * g)));
-                }
+                add_table(*test, path.share_above());
             }
             if (pairs)
                 for (size_t slot = 0; slot < path.last().size(); ++slot) {
                     const int32_t at = path.last()[slot];
                     if (at >= 0 && at != level)
                         above[static_cast<size_t>(path.test() - root)].push_back(
-                            {static_cast<int32_t>(slot), at, gain_at[static_cast<size_t>(at)]});
+                            {static_cast<int32_t>(pair_of(static_cast<int64_t>(slot), path.slot())),
+                             at, gain_at[static_cast<size_t>(at)]});
                 }
             add_gains();
             to[static_cast<size_t>(level) + 1] =
@@ -211,11 +235,14 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
                 add(Op::two_leaves);
                 return false;
             }
-            if (!pairs && path.prior() < 0 && is_low(left) && is_low(right) && is_new(left) &&
-                is_new(right)) {
-                if (left >= 0) fill(left, -1);
-                if (right >= 0) fill(right, -1);
-                add(Op::bottom);
+            if (!pairs && is_low(left) && is_low(right)) {
+                if (left >= 0) fill_low(left, 0);
+                if (right >= 0) fill_low(right, 1);
+                const bool is_new = path.prior() < 0 && is_first(left) && is_first(right);
+                add(is_new      ? Op::bottom
+                    : left < 0  ? Op::low_right
+                    : right < 0 ? Op::low_left
+                                : Op::low_both);
                 return false;
             }
             add(left < 0 ? Op::down_right : Op::down);

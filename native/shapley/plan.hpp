@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "shapley/kernels.hpp"
+#include "shapley/reads.hpp"
+#include "shapley/rule.hpp"
 
 namespace dm::shapley {
 
@@ -28,13 +30,16 @@ struct Forest {
 template <typename T>
 class Plan {
 public:
-    Plan(const Forest& forest, bool pairs);
+    // `point`: values by this one point instead of by a rule that integrates (1/2: Banzhaf values,
+    // 0: what a feature adds to none); NaN for Shapley values.
+    Plan(const Forest& forest, bool pairs, double point);
 
     int64_t n_columns, n_slots, n_outputs;
     bool pairs;
     int64_t n_trees() const { return static_cast<int64_t>(trees_.size()); }
     Tree<T> tree(int64_t i) const;
     int64_t scratch() const { return scratch_; }
+    const std::vector<Read>& reads() const { return reads_.list(); }
     int64_t n_bytes() const;
 
 private:
@@ -48,8 +53,9 @@ private:
     };
 
     void add_tree(const Forest& forest, int64_t tree);
-    const Points& points(int64_t n);
+    const Points& points(const Rule& rule);
 
+    Reads reads_;
     std::map<int64_t, Points> points_;
     std::vector<Part> trees_;
     std::vector<Step> steps_;
@@ -57,7 +63,10 @@ private:
     std::vector<T> tables_, values_, gains_;
     std::vector<int32_t> above_start_;
     std::vector<Above> above_;
+    Rule rule_of(int64_t n_features) const;
+
     int64_t width_, scratch_ = 0;
+    double point_;
 };
 
 }  // namespace dm::shapley

@@ -12,23 +12,28 @@ namespace dm::shapley {
 namespace {
 
 constexpr int64_t kTileBytes = int64_t{1} << 18;  // should stay in the second-level cache
-constexpr int64_t kMostGroups = 256;
+constexpr int64_t kMostVectors = 256;
 
 struct Sizes {
     int64_t n_columns, n_slots, n_outputs;
     bool pairs;
+    const std::vector<Read>& reads;
+    int64_t n_reads() const { return static_cast<int64_t>(reads.size()); }
+    int64_t n_pairs() const { return pairs ? n_slots * (n_slots - 1) / 2 : 0; }
 };
 
-// Columns of rows from `row` on, as the kernels read them; lanes without a row repeat the last.
+// Rows from `row` on, as the kernels read them; lanes without a row repeat the last.
 template <typename T>
-void load(const Sizes& sizes, int64_t lanes, const T* z, int64_t row, int64_t n, int64_t n_groups,
+void load(const Sizes& sizes, int64_t lanes, const T* z, int64_t row, int64_t n, int64_t n_vectors,
           T* to) {
-    const int64_t width = sizes.n_columns;
-    for (int64_t g = 0; g < n_groups; ++g)
+    for (int64_t v = 0; v < n_vectors; ++v)
         for (int64_t lane = 0; lane < lanes; ++lane) {
-            const T* from = z + (row + std::min(g * lanes + lane, n - 1)) * width;
-            T* at = to + g * width * lanes + lane;
-            for (int64_t c = 0; c < width; ++c) at[c * lanes] = from[c];
+            const T* from = z + (row + std::min(v * lanes + lane, n - 1)) * sizes.n_columns;
+            T* at = to + v * sizes.n_reads() * lanes + lane;
+            for (const Read& read : sizes.reads) {
+                *at = read.of(from);
+                at += lanes;
+            }
         }
 }
 
@@ -39,19 +44,19 @@ void store(const Sizes& sizes, int64_t lanes, int64_t row, int64_t n, const T* p
     const T factor = static_cast<T>(values.factor);
     std::vector<T> rest(static_cast<size_t>(s));
     for (int64_t i = 0; i < n; ++i) {
-        const int64_t group = i / lanes, lane = i % lanes;
+        const int64_t vector = i / lanes, lane = i % lanes;
         for (int64_t o = 0; o < k; ++o) {
-            const int64_t at = group * k + o;
+            const int64_t at = vector * k + o;
             const T* own = phi + at * s * lanes + lane;
             T* out = values.out + (row + i) * width * k + o;
             for (int64_t j = 0; j < s; ++j) out[values.features[j] * k] += own[j * lanes] * factor;
             if (!pairs) continue;
-            const T* pair = pairs + at * s * s * lanes + lane;
+            const T* pair = pairs + at * sizes.n_pairs() * lanes + lane;
             T* all = values.pairs + (row + i) * width * width * k + o;
             for (int64_t j = 0; j < s; ++j) rest[static_cast<size_t>(j)] = own[j * lanes];
             for (int64_t a = 0; a < s; ++a)
                 for (int64_t b = a + 1; b < s; ++b) {
-                    const T found = pair[(a * s + b) * lanes];
+                    const T found = pair[pair_of(a, b) * lanes];
                     const int64_t f = values.features[a], g = values.features[b];
                     all[(f * width + g) * k] += found * factor;
                     all[(g * width + f) * k] += found * factor;
@@ -70,27 +75,28 @@ void each_tile(const Sizes& sizes, int64_t lanes, int64_t scratch_size, const T*
                int64_t n_threads, const Values<T>& values, const Add& add) {
     const int64_t s = sizes.n_slots, item = static_cast<int64_t>(sizeof(T));
     const int64_t phi_size = sizes.n_outputs * s * lanes;
-    const int64_t pair_size = sizes.pairs ? phi_size * s : 0;
-    const int64_t group_bytes = (sizes.n_columns * lanes + phi_size + pair_size) * item;
-    int64_t groups =
-        std::clamp<int64_t>(kTileBytes / std::max<int64_t>(group_bytes, 1), 1, kMostGroups);
+    const int64_t pair_size = sizes.n_outputs * sizes.n_pairs() * lanes;
+    const int64_t vector_bytes = (sizes.n_reads() * lanes + phi_size + pair_size) * item;
+    int64_t vectors =
+        std::clamp<int64_t>(kTileBytes / std::max<int64_t>(vector_bytes, 1), 4, kMostVectors);
     // Tiles that share the rows evenly among the threads.
-    const int64_t all_groups = (n_rows + lanes - 1) / lanes;
-    groups = std::min(groups, std::max<int64_t>((all_groups + n_threads - 1) / n_threads, 1));
-    const int64_t size = groups * lanes;
+    const int64_t all_vectors = (n_rows + lanes - 1) / lanes;
+    vectors = std::min(vectors, std::max<int64_t>((all_vectors + n_threads - 1) / n_threads, 1));
+    const int64_t size = vectors * lanes;
     common::share((n_rows + size - 1) / size, n_threads, [&](auto next) {
         common::Buffer columns, sums, scratch;
-        columns.reserve(groups * sizes.n_columns * lanes * item);
-        sums.reserve(groups * (phi_size + pair_size) * item);
+        columns.reserve(vectors * sizes.n_reads() * lanes * item);
+        sums.reserve(vectors * (phi_size + pair_size) * item);
         scratch.reserve(scratch_size);
         for (int64_t i = next(); i >= 0; i = next()) {
             const int64_t row = i * size, n = std::min(size, n_rows - row);
-            const int64_t n_groups = (n + lanes - 1) / lanes;
+            const int64_t n_vectors = (n + lanes - 1) / lanes;
             T* phi = sums.as<T>();
-            T* pairs = sizes.pairs ? phi + groups * phi_size : nullptr;
-            std::memset(phi, 0, static_cast<size_t>(groups * (phi_size + pair_size) * item));
-            load(sizes, lanes, z, row, n, n_groups, columns.as<T>());
-            add(Rows<T>{n_groups, sizes.n_columns, s, sizes.n_outputs, columns.as<T>(), phi, pairs},
+            T* pairs = sizes.pairs ? phi + vectors * phi_size : nullptr;
+            std::memset(phi, 0, static_cast<size_t>(vectors * (phi_size + pair_size) * item));
+            load(sizes, lanes, z, row, n, n_vectors, columns.as<T>());
+            add(Rows<T>{n_vectors, sizes.n_reads(), s, sizes.n_outputs, sizes.n_pairs(),
+                        columns.as<T>(), phi, pairs},
                 scratch.as<void>());
             store(sizes, lanes, row, n, phi, pairs, values);
         }
@@ -106,8 +112,8 @@ const Kernels* find_kernels(const std::string& target) {
 template <typename T>
 void add_values(const Plan<T>& plan, const TypedKernels<T>& kernels, const T* z, int64_t n_rows,
                 int64_t n_threads, const Values<T>& values) {
-    each_tile({plan.n_columns, plan.n_slots, plan.n_outputs, plan.pairs}, kernels.lanes,
-              plan.scratch(), z, n_rows, n_threads, values,
+    each_tile({plan.n_columns, plan.n_slots, plan.n_outputs, plan.pairs, plan.reads()},
+              kernels.lanes, plan.scratch(), z, n_rows, n_threads, values,
               [&](const Rows<T>& rows, void* scratch) {
                   for (int64_t tree = 0; tree < plan.n_trees(); ++tree)
                       kernels.add_tree(plan.tree(tree), rows, scratch);
@@ -117,10 +123,10 @@ void add_values(const Plan<T>& plan, const TypedKernels<T>& kernels, const T* z,
 template <typename T>
 void add_tables(const Tables<T>& tables, const TypedKernels<T>& kernels, const T* z, int64_t n_rows,
                 int64_t n_threads, const Values<T>& values) {
-    each_tile({tables.n_columns, tables.n_slots, tables.n_outputs, false}, kernels.lanes,
-              tables.most_tests() * kVectorBytes, z, n_rows, n_threads, values,
+    each_tile({tables.n_columns, tables.n_slots, tables.n_outputs, false, tables.reads.list()},
+              kernels.lanes, tables.most_tests() * kVectorBytes, z, n_rows, n_threads, values,
               [&](const Rows<T>& rows, void* scratch) {
-                  std::vector<Cell<T>> cells;
+                  typename Tables<T>::Held cells;
                   for (int64_t tree = 0; tree < tables.n_trees(); ++tree)
                       kernels.add_cells(tables.tree(tree, cells), rows, scratch);
               });

@@ -71,6 +71,22 @@ def test_values_and_interactions_by_background_are_those_of_all_coalitions(seed,
         close(pairs[i].reshape(between.shape), between)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2), st.booleans())
+def test_banzhaf_and_first_order_values_are_those_of_all_coalitions(seed, k, narrow):
+    machine, X, _ = covered(seed, k, np.float64, narrow)
+    x = machine.features(X)
+    every = [frozenset(np.flatnonzero(np.array(S)).tolist()) for S in np.ndindex(2, 2, 2, 2)]
+    banzhaf, first = machine.banzhaf_values(X), machine.first_order_values(X)
+    for i in range(len(X)):
+        game = reference.path_game(machine, x[i])
+        worth = {S: game(S) for S in every}
+        for f in range(4):
+            adds = [worth[S | {f}] - worth[S] for S in every if f not in S]
+            close(np.atleast_1d(banzhaf[i, f]), np.mean(adds, axis=0))
+            close(np.atleast_1d(first[i, f]), worth[frozenset([f])] - worth[frozenset()])
+
+
 def deep_chain(depth, n_features):
     """A tree that is one long path, its features one after the other."""
     children = np.stack([~np.arange(depth), np.arange(1, depth + 1)], axis=1)
@@ -116,6 +132,20 @@ def test_bits_are_the_same_whatever_the_threads_and_batches(against):
     assert np.array_equal(np.concatenate(parts), whole)
     ones = [machine.shap_values(rows[i : i + 1], background)[0] for i in range(300)]
     assert np.array_equal(ones, whole)
+    pairs = machine.shap_interaction_values(rows[:50], background, n_threads=1)
+    parts = [machine.shap_interaction_values(rows[i : i + 7], background) for i in range(0, 50, 7)]
+    assert np.array_equal(np.concatenate(parts)[:50], pairs)
+
+
+@pytest.mark.parametrize("target", _native.targets())
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_bits_do_not_depend_on_a_row_s_place(target, dtype, monkeypatch):
+    monkeypatch.setenv("DECISION_MACHINES_TARGET", target)
+    machine, rows = big_forest(5)
+    whole = machine.shap_values(rows, n_threads=1, dtype=dtype)
+    for start in (0, 1, 3, 298):
+        found = machine.shap_values(rows[start : start + 131], n_threads=1, dtype=dtype)
+        assert np.array_equal(found, whole[start : start + 131])
 
 
 @pytest.mark.parametrize("target", _native.targets())

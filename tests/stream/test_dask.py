@@ -61,6 +61,17 @@ def test_files_scored_on_workers_are_the_local_ones_to_the_byte(machine, folder,
     assert (again.found_finished, again.rows_scored) == (5, 0)
 
 
+def test_shapley_values_of_workers_are_the_local_ones_to_the_byte(machine, folder, client):
+    options = {"outputs": "shap", "keep": "id"}
+    dm.stream.score(machine, folder / "in", folder / "here", **options)
+    dm.stream.score(
+        machine, folder / "in", folder / "there", engine="dask", cluster=client, **options
+    )
+    assert files(folder / "here") == files(folder / "there") != []
+    for name in files(folder / "here"):
+        assert (folder / "here" / name).read_bytes() == (folder / "there" / name).read_bytes()
+
+
 def test_a_scheduler_is_found_by_its_address(machine, folder, client, monkeypatch):
     monkeypatch.setattr("decision_machines.stream.dask_cluster.CONNECT_SECONDS", 0.5)
     address = client.scheduler.address

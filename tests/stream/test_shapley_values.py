@@ -37,6 +37,16 @@ def test_files_hold_the_values_of_memory(machine, tmp_path):
     np.testing.assert_allclose(total, machine.margin(X)[:, 1], atol=1e-12)
 
 
+def test_polars_and_arrow_functions_hold_the_values_of_memory(machine):
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    expected = machine.shap_values(X).reshape(300, -1)
+    found = pl.from_pandas(X).select(dm.expr(machine, output="shap")).unnest("shap")
+    assert np.array_equal(found.to_numpy()[:, 2:], expected)
+    batch = pa.RecordBatch.from_pandas(X, preserve_index=False)
+    answered = dm.stream.arrow_function(machine, outputs="shap")(batch).to_pandas()
+    assert np.array_equal(answered.to_numpy()[:, 2:], expected)
+
+
 def test_dm_explain_writes_values_and_says_what_it_did(machine, tmp_path):
     machine.save(tmp_path / "m.dm")
     X.to_csv(tmp_path / "rows.csv", index=False)

@@ -64,6 +64,14 @@ def test_files_scored_by_tasks_are_the_local_ones_to_the_byte(machine, folder, s
     assert (again.found_finished, again.rows_scored) == (4, 0)
 
 
+def test_shapley_values_of_tasks_are_the_local_ones(machine, folder, spark):
+    lazy = spark.read.parquet(str(folder / "in"))
+    found = dm.stream.spark_frame(machine, lazy, outputs="shap", keep="id").toPandas()
+    values = found.sort_values("id").to_numpy()[:, 1 + machine.n_outputs :]
+    wanted = machine.shap_values(rows(400)[list(machine.columns.names)])
+    assert np.array_equal(values, wanted.reshape(400, -1))
+
+
 def test_answers_come_as_a_spark_frame(machine, folder, spark):
     found = dm.stream.score(machine, folder / "in", engine="spark", outputs=BOTH, keep="id")
     table = pa.Table.from_pandas(found.toPandas(), preserve_index=False)

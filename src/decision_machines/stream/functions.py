@@ -123,7 +123,7 @@ def expr(
     Parameters
     ----------
     output
-        "predict", "proba", "margin" or "leaves".
+        "predict", "proba", "margin", "leaves" or "shap".
     columns
         The columns that are the features, in their order; by default those of the model's names,
         or all columns, where it has none.

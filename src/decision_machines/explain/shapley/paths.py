@@ -83,10 +83,13 @@ class ForestRead:
 class PathValues:
     """Values of rows by paths; with `pairs`, interactions too.
 
-    Symmetric trees are looked up in tables; all others go through the tree form.
+    Symmetric trees are looked up in tables; all others go through the tree form. With `point`, the
+    form is evaluated there instead of integrated: 1/2 gives Banzhaf values, 0 those of first order.
     """
 
-    def __init__(self, machine: DecisionMachine, dtype: Any, pairs: bool) -> None:
+    def __init__(
+        self, machine: DecisionMachine, dtype: Any, pairs: bool, point: float | None = None
+    ) -> None:
         self.dtype = np.dtype(dtype)
         self.shape = (machine.n_features, machine.n_outputs)
         self.factor = factor(machine)
@@ -95,7 +98,7 @@ class PathValues:
         looked_up = np.empty(0, np.int64) if pairs else symmetric_trees(machine)
         self.tables: Symmetric | None = None
         if len(looked_up):
-            self.tables = Symmetric(machine, looked_up, share, self.dtype)
+            self.tables = Symmetric(machine, looked_up, share, self.dtype, point)
             kept = np.setdiff1d(np.arange(machine.n_trees), looked_up)
             whole = replace(machine, output=replace(machine.output, weights=None))
             share = share[np.isin(machine.trees.of_test, kept)]
@@ -104,7 +107,7 @@ class PathValues:
         if machine.n_tests:
             self.trees = ForestRead(machine, self.dtype, share)
             kind = _native.ShapleyPlan32 if self.dtype == np.float32 else _native.ShapleyPlan64
-            self.plan = kind(self.trees.forest, pairs)
+            self.plan = kind(self.trees.forest, pairs, point)
 
     def values(
         self, x: Num[np.ndarray, "m n"], n_threads: int

@@ -49,6 +49,7 @@ class Symmetric:
         trees: Int[np.ndarray, "s"],
         share: Float[np.ndarray, "J"],
         dtype: Any,
+        point: float | None,
     ) -> None:
         from .paths import ColumnsRead
 
@@ -66,7 +67,7 @@ class Symmetric:
             # The first test of each level, bit by bit.
             tests = own[[int(np.argmax(level == i)) for i in range(levels)]]
             here = np.unique(slot[tests])
-            table = _table(machine, own, level, tree, share, slot, here, levels)
+            table = _table(machine, own, level, tree, share, slot, here, levels, point)
             asked.append(tests)
             n_levels.append(levels)
             feeds = int(machine.trees.feeds[tree])
@@ -105,6 +106,7 @@ def _table(
     slot: np.ndarray,
     here: np.ndarray,
     levels: int,
+    point: float | None,
 ) -> np.ndarray:
     """(2^levels, features, width) values by the pattern of answers; bit i is level i, 1 right."""
     leaves = machine.trees.leaves(tree)
@@ -128,6 +130,6 @@ def _table(
     )
     patterns = (np.arange(1 << levels)[:, None] >> np.arange(levels) & 1).astype(np.float64)
     out = np.zeros((len(patterns), len(here), width))
-    plan = _native.ShapleyPlan64(forest, False)
+    plan = _native.ShapleyPlan64(forest, False, point)
     plan.values(target(), patterns, np.arange(len(here), dtype=np.int32), 1.0, 1, out, None)
     return out

@@ -37,7 +37,7 @@ class ShapleyPrepared:
     """
 
     def __init__(self) -> None:
-        self._by_paths: dict[tuple[str, bool], PathValues] = {}
+        self._by_paths: dict[tuple[str, bool, float | None], PathValues] = {}
         self._background: tuple[Any, BackgroundValues] | None = None
 
     def values(
@@ -50,8 +50,9 @@ class ShapleyPrepared:
         pairs: bool,
         n_threads: int | None,
         output: str = "margin",
+        point: float | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """(m, n, k) values and, if wanted, (m, n, n, k) interactions."""
+        """(m, n, k) values and, if wanted, (m, n, n, k) interactions; `point` as of PathValues."""
         check_machine(machine)
         name = _dtype(dtype)
         if output not in OUTPUTS:
@@ -60,7 +61,7 @@ class ShapleyPrepared:
         rows = read_features(X, machine.columns)
         if output == "probability":
             return _of_probabilities(machine, rows, background, name, pairs, n_threads)
-        maker = self._maker(machine, background, name, pairs)
+        maker = self._maker(machine, background, name, pairs, point)
         n, k = machine.n_features, machine.n_outputs
         out = np.empty((rows.n_rows, n, k), name)
         between = np.empty((rows.n_rows, n, n, k), name) if pairs else None
@@ -71,11 +72,18 @@ class ShapleyPrepared:
                 between[start:stop] = found
         return out, between
 
-    def _maker(self, machine: DecisionMachine, background: Any, dtype: str, pairs: bool) -> Maker:
+    def _maker(
+        self,
+        machine: DecisionMachine,
+        background: Any,
+        dtype: str,
+        pairs: bool,
+        point: float | None,
+    ) -> Maker:
         if background is None:
-            key = (dtype, pairs)
+            key = (dtype, pairs, point)
             if key not in self._by_paths:
-                self._by_paths[key] = PathValues(machine, dtype, pairs)
+                self._by_paths[key] = PathValues(machine, dtype, pairs, point)
             return self._by_paths[key]
         rows = background_rows(machine, background)
         known = (digest(rows), dtype, pairs)

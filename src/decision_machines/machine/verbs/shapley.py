@@ -133,6 +133,49 @@ class ShapleyVerbs:
         assert found is not None
         return squeezed(self, found)
 
+    def banzhaf_values(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, dtype: Any = "float64"
+    ) -> Float[np.ndarray, "m n ..."]:
+        """What each feature adds on average over all sets of other features: Banzhaf values.
+
+        Every set counts alike, where in Shapley values every size of sets does. They go by covers,
+        and need not add up to the margin. Parameters and shapes are as of `shap_values`.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> rows = [[2, 1, 2, 2], [0, 0, 0, 0], [9, 9, 9, 9]]
+        >>> dm.figure_one().with_cover(rows).banzhaf_values(rows).shape
+        (3, 4)
+        """
+        from ...explain.shapley.values import squeezed
+
+        found, _ = self._shapley.values(
+            self, X, None, dtype=dtype, pairs=False, n_threads=n_threads, point=0.5
+        )
+        return squeezed(self, found)
+
+    def first_order_values(
+        self: DecisionMachine, X: Any, *, n_threads: int | None = None, dtype: Any = "float64"
+    ) -> Float[np.ndarray, "m n ..."]:
+        """What each feature adds by itself: the mean margin where it alone is known, less the base.
+
+        By covers. Parameters and shapes are as of `shap_values`.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> rows = [[2, 1, 2, 2], [0, 0, 0, 0], [9, 9, 9, 9]]
+        >>> dm.figure_one().with_cover(rows).first_order_values(rows).shape
+        (3, 4)
+        """
+        from ...explain.shapley.values import squeezed
+
+        found, _ = self._shapley.values(
+            self, X, None, dtype=dtype, pairs=False, n_threads=n_threads, point=0.0
+        )
+        return squeezed(self, found)
+
     def shap_base(self: DecisionMachine, background: Any = None, *, output: str = "margin") -> Any:
         """What the values of `shap_values` add to: the mean margin, with no feature known.
 

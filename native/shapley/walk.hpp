@@ -1,0 +1,389 @@
+// A tree's program of steps, for G vectors of rows at a time.
+//
+// Compiled once for each target, within the kernels.
+#pragma once
+
+#include "shapley/kernels.hpp"
+#include "shapley/lanes.hpp"
+
+namespace dm::shapley {
+namespace DM_TARGET {
+namespace {
+
+#define DM_EACH for (int r = 0; r < G; ++r)
+
+// N points; 0: as many as the tree says. Several vectors hide how long an operation takes, and
+// share what a step costs. Every vector goes through the same operations, whatever G. Pairs: with
+// interactions.
+template <typename T, int N, int G, bool Pairs>
+class Walk {
+    using Vec = Native<T>;
+
+public:
+    Walk(const Tree<T>& tree, const Rows<T>& rows, void* scratch) : tree_(tree), rows_(rows) {
+        const int64_t levels = tree.depth + 2;
+        P_ = static_cast<Vec*>(scratch);
+        H_ = P_ + levels * points() * G;
+        delta_ = H_ + 2 * levels * points() * G;
+        taken_ = reinterpret_cast<Mask<T>*>(delta_ + levels * G);
+        refused_ = taken_ + levels * G;
+        always_ = refused_ + levels * G;
+        DM_EACH always_[r] = ~Mask<T>{};
+        z_stride_ = rows.n_reads;
+        phi_stride_ = rows.n_outputs * rows.n_slots;
+        pair_stride_ = rows.n_outputs * rows.n_pairs;
+        for (int64_t q = 0; q < points(); ++q) DM_EACH P_[q * G + r] = all<T>(tree.weight[q]);
+    }
+
+    // Vectors from `first` on, while G are left; where it stopped.
+    int64_t run(int64_t first) {
+        for (; first + G <= rows_.n_vectors; first += G)
+            for (int64_t o = 0; o < tree_.width; ++o) run_vectors(first, o);
+        return first;
+    }
+
+private:
+    int64_t points() const { return N ? N : tree_.n_points; }
+
+    void run_vectors(int64_t first, int64_t o) {
+        const int64_t at = tree_.output + o;
+        z_ = reinterpret_cast<const Vec*>(rows_.z) + first * z_stride_;
+        phi_ = reinterpret_cast<Vec*>(rows_.phi) + first * phi_stride_ + at * rows_.n_slots;
+        pairs_ = reinterpret_cast<Vec*>(rows_.pairs) + first * pair_stride_ + at * rows_.n_pairs;
+        values_ = tree_.values + o;
+        for (const Step *step = tree_.steps, *end = step + tree_.n_steps; step < end; ++step) {
+            const Test<T>& test = tree_.tests[step->test];
+            switch (step->op) {
+                case Op::down: down(test, step->level); break;
+                case Op::down_right: down_right(test, step->level); break;
+                case Op::turn: turn(test, step->level); break;
+                case Op::up:
+                    up(*step, test, From{slot(2 * step->level + 1)},
+                       From{slot(2 * step->level + 2)});
+                    break;
+                case Op::up_left:
+                    up(*step, test, From{slot(2 * step->level + 2)},
+                       Leaf{all<T>(value(test.right))});
+                    break;
+                case Op::up_right:
+                    up(*step, test, Leaf{all<T>(value(test.left))},
+                       From{slot(2 * step->level + 2)});
+                    break;
+                case Op::two_leaves: two_leaves(*step, test); break;
+                case Op::bottom: bottom(*step, test); break;
+                case Op::low_both: low_tests<true, true>(*step, test); break;
+                case Op::low_left: low_tests<true, false>(*step, test); break;
+                case Op::low_right: low_tests<false, true>(*step, test); break;
+            }
+        }
+    }
+
+    // H of a child: of a test, by point; of a leaf, its value.
+    struct From {
+        const Vec* H;
+        Vec at(int64_t q, int r) const { return H[q * G + r]; }
+    };
+    struct Leaf {
+        Vec value;
+        Vec at(int64_t, int) const { return value; }
+    };
+
+    T value(int32_t child) const { return values_[~child * tree_.width]; }
+    Vec* slot(int64_t i) { return H_ + i * points() * G; }
+    Vec* P(int64_t level) { return P_ + level * points() * G; }
+    const T* points_of(const Test<T>& test) const {
+        return test.prior < 0 ? tree_.y : tree_.tables + test.table;
+    }
+    const Vec& z(const Test<T>& test, int r) const { return z_[r * z_stride_ + test.read]; }
+    void add(int32_t slot, int r, const Vec& a, const Vec& b) {
+        Vec& phi = phi_[r * phi_stride_ + slot];
+        phi = fused<T>(a, b, phi);
+    }
+
+    // o - c of every row, and the masks that tests of the same feature below, and interactions,
+    // ask for.
+    void answer(const Test<T>& test, int64_t level, Vec* delta) {
+        const Vec one = all<T>(1), c = all<T>(test.c);
+        Vec* kept = delta_ + level * G;
+        if (test.prior < 0 && !test.is_prior) {
+            DM_EACH kept[r] = delta[r] = where<T>(goes_left<T>(z(test, r), test.t), one) - c;
+            return;
+        }
+        Mask<T>*taken = taken_ + level * G, *refused = refused_ + level * G;
+        DM_EACH {
+            const Mask<T> left = goes_left<T>(z(test, r), test.t);
+            kept[r] = delta[r] = where<T>(left, one) - c;
+            taken[r] = left;
+            refused[r] = ~left;
+        }
+        if (test.prior < 0) return;
+        const Mask<T>* path = taken_ + test.prior * G;
+        DM_EACH {
+            kept[r] = delta[r] = where<T>(path[r], delta[r]);
+            taken[r] &= path[r];
+            refused[r] &= path[r];
+        }
+    }
+
+    void turn_masks(const Test<T>& test, int64_t level) {
+        if (test.is_prior) DM_EACH taken_[level * G + r] = refused_[level * G + r];
+    }
+
+    void down(const Test<T>& test, int64_t level) {
+        Vec delta[G];
+        answer(test, level, delta);
+        const Vec c = all<T>(test.c), *from = P(level);
+        Vec* to = P(level + 1);
+        const T* u = points_of(test);
+        for (int64_t q = 0; q < points(); ++q) {
+            const Vec point = all<T>(u[q]);
+            DM_EACH to[q * G + r] = fused<T>(delta[r], point, c) * from[q * G + r];
+        }
+    }
+
+    void down_right(const Test<T>& test, int64_t level) {
+        Vec delta[G];
+        answer(test, level, delta);
+        turn_masks(test, level);
+        const Vec rest = all<T>(1 - test.c), *from = P(level);
+        Vec* to = P(level + 1);
+        const T* u = points_of(test);
+        for (int64_t q = 0; q < points(); ++q) {
+            const Vec point = all<T>(-u[q]);
+            DM_EACH to[q * G + r] = fused<T>(delta[r], point, rest) * from[q * G + r];
+        }
+    }
+
+    void turn(const Test<T>& test, int64_t level) {
+        turn_masks(test, level);
+        const Vec* from = P(level);
+        Vec* to = P(level + 1);
+        for (int64_t i = 0; i < points() * G; ++i) to[i] = from[i] - to[i];
+    }
+
+    template <typename Left, typename Right>
+    void up(const Step& step, const Test<T>& test, const Left& left, const Right& right) {
+        if constexpr (Pairs)
+            up_pairs(step, test, left, right);
+        else if (test.prior < 0)
+            up_as<true>(step, test, left, right);
+        else
+            up_as<false>(step, test, left, right);
+    }
+
+    template <bool First, typename Left, typename Right>
+    void up_as(const Step& step, const Test<T>& test, const Left& left, const Right& right) {
+        const Vec c = all<T>(test.c), *from = P(step.level);
+        Vec* to = slot(step.to);
+        Vec delta[G];  // not where a store could change it
+        DM_EACH delta[r] = delta_[step.level * G + r];
+        const T *u = First ? tree_.y : tree_.tables + test.table, *b = u + points();
+        Vec sum[G]{};
+        for (int64_t q = 0; q < points(); ++q) {
+            const Vec point = all<T>(u[q]), factor = First ? Vec{} : all<T>(b[q]);
+            DM_EACH {
+                const Vec low = right.at(q, r), D = left.at(q, r) - low, P = from[q * G + r];
+                sum[r] = fused<T>(First ? P : P * factor, D, sum[r]);
+                to[q * G + r] = fused<T>(fused<T>(delta[r], point, c), D, low);
+            }
+        }
+        DM_EACH add(test.slot, r, delta[r], sum[r]);
+    }
+
+    template <typename Left, typename Right>
+    void up_pairs(const Step& step, const Test<T>& test, const Left& left, const Right& right) {
+        const Vec *delta = delta_ + step.level * G, c = all<T>(test.c), *from = P(step.level);
+        Vec* to = slot(step.to);
+        const T *u = points_of(test), *b = u + points();
+        const bool is_first = test.prior < 0;
+        Vec* terms = P(step.level + 1);  // of no more use below
+        Vec sum[G]{}, loss[G]{}, half[G];
+        for (int64_t q = 0; q < points(); ++q) {
+            const Vec point = all<T>(u[q]), losing = all<T>(tree_.loss[q]);
+            const Vec factor = is_first ? all<T>(1) : all<T>(b[q]);
+            DM_EACH {
+                const Vec low = right.at(q, r), D = left.at(q, r) - low;
+                const Vec term = from[q * G + r] * factor * D;
+                sum[r] = sum[r] + term;
+                loss[r] = fused<T>(term, losing, loss[r]);
+                to[q * G + r] = fused<T>(fused<T>(delta[r], point, c), D, low);
+                terms[q * G + r] = term;
+            }
+        }
+        DM_EACH {
+            add(test.slot, r, delta[r], sum[r]);
+            half[r] = delta[r] * all<T>(static_cast<T>(0.5));
+        }
+        const int64_t number = &test - tree_.tests;
+        for (int32_t i = tree_.above_start[number]; i < tree_.above_start[number + 1]; ++i) {
+            const Above& above = tree_.above[i];
+            const T* gain = tree_.gains + above.gain;
+            Vec gained[G]{};
+            for (int64_t q = 0; q < points(); ++q) {
+                const Vec gaining = all<T>(gain[q]);
+                DM_EACH gained[r] = fused<T>(terms[q * G + r], gaining, gained[r]);
+            }
+            const Mask<T>* taken = taken_ + above.level * G;
+            DM_EACH {
+                Vec& pair = pairs_[r * pair_stride_ + above.pair];
+                const Vec share = loss[r] + where<T>(taken[r], gained[r] - loss[r]);
+                pair = fused<T>(half[r], share, pair);
+            }
+        }
+    }
+
+    void two_leaves(const Step& step, const Test<T>& test) {
+        Vec delta[G];
+        answer(test, step.level, delta);
+        const T right = value(test.right), D = value(test.left) - right;
+        if constexpr (Pairs)
+            return up_pairs(step, test, Leaf{all<T>(value(test.left))}, Leaf{all<T>(right)});
+        const Vec start = all<T>(right + test.c * D), height = all<T>(D), *from = P(step.level);
+        Vec* to = slot(step.to);
+        Vec sum[G]{}, slope[G];
+        DM_EACH slope[r] = delta[r] * height;
+        if (test.prior < 0) {
+            for (int64_t q = 0; q < points(); ++q) {
+                const Vec point = all<T>(tree_.y[q]);
+                DM_EACH {
+                    sum[r] = sum[r] + from[q * G + r];
+                    to[q * G + r] = fused<T>(slope[r], point, start);
+                }
+            }
+        } else {
+            const T *u = tree_.tables + test.table, *b = u + points();
+            for (int64_t q = 0; q < points(); ++q) {
+                const Vec point = all<T>(u[q]), factor = all<T>(b[q]);
+                DM_EACH {
+                    sum[r] = fused<T>(from[q * G + r], factor, sum[r]);
+                    to[q * G + r] = fused<T>(slope[r], point, start);
+                }
+            }
+        }
+        DM_EACH add(test.slot, r, slope[r], sum[r]);
+    }
+
+    // A side of a bottom test: start + slope * y. A leaf has no slope.
+    struct Line {
+        Vec mean, height, start;
+        const Test<T>* test;
+    };
+    Line line(int32_t child) const {
+        if (child < 0) return {Vec{}, Vec{}, all<T>(value(child)), nullptr};
+        const Test<T>& test = tree_.tests[child];
+        const T right = value(test.right), D = value(test.left) - right;
+        return {all<T>(test.c * D), all<T>(D), all<T>(right + test.c * D), &test};
+    }
+    Vec slope(const Line& line, int r, const Vec& weight) {
+        if (!line.test) return Vec{};
+        const Mask<T> left = goes_left<T>(z(*line.test, r), line.test->t);
+        const Vec found = where<T>(left, line.height) - line.mean;
+        add(line.test->slot, r, found, weight);
+        return found;
+    }
+
+    void bottom(const Step& step, const Test<T>& test) {
+        const Vec *from = P(step.level), c = all<T>(test.c);
+        Vec* to = slot(step.to);
+        const Line left = line(test.left), right = line(test.right);
+        const Vec start = left.start - right.start, h0 = fused<T>(c, start, right.start);
+        DM_EACH {
+            Vec zeroth{}, first{};
+            for (int64_t q = 0; q < points(); ++q) {
+                zeroth = zeroth + from[q * G + r];
+                first = fused<T>(from[q * G + r], all<T>(tree_.y[q]), first);
+            }
+            const Vec delta = where<T>(goes_left<T>(z(test, r), test.t), all<T>(1)) - c;
+            const Vec weight = fused<T>(delta, first, c * zeroth);
+            const Vec left_slope = slope(left, r, weight);
+            const Vec right_slope = slope(right, r, zeroth - weight);
+            const Vec gap = left_slope - right_slope, h2 = delta * gap;
+            add(test.slot, r, delta, fused<T>(gap, first, start * zeroth));
+            const Vec h1 = fused<T>(delta, start, fused<T>(c, gap, right_slope));
+            for (int64_t q = 0; q < points(); ++q) {
+                const Vec point = all<T>(tree_.y[q]);
+                to[q * G + r] = fused<T>(fused<T>(h2, point, h1), point, h0);
+            }
+        }
+    }
+
+    // A side of a test of low ones, whose feature may have been tested above.
+    struct Low {
+        Line line;
+        const T *u, *b;
+        const Mask<T>* path;  // whether a row takes the path at the tests of its feature above
+    };
+    Low low(int32_t child, int64_t level, const Mask<T>* of_side) const {
+        const Line own = line(child);
+        if (!own.test) return {own, tree_.y, tree_.y, always_};
+        const Test<T>& test = *own.test;
+        const T* u = points_of(test);
+        return {own, u, u + points(),
+                test.prior < 0        ? always_
+                : test.prior == level ? of_side
+                                      : taken_ + test.prior * G};
+    }
+
+    // Both children are tests of leaves, or one of them: all of the three tests in one go.
+    template <bool Left, bool Right>
+    void low_tests(const Step& step, const Test<T>& test) {
+        const int64_t level = step.level;
+        Mask<T>*taken = taken_ + level * G, *refused = refused_ + level * G;
+        const Mask<T>* path = test.prior < 0 ? always_ : taken_ + test.prior * G;
+        const Low left = low(test.left, level, taken), right = low(test.right, level, refused);
+        const Vec *from = P(level), c = all<T>(test.c);
+        Vec* to = slot(step.to);
+        const T *u = points_of(test), *b = u + points();
+        DM_EACH {
+            const Mask<T> answer = goes_left<T>(z(test, r), test.t);
+            const Vec delta = where<T>(path[r], where<T>(answer, all<T>(1)) - c);
+            taken[r] = answer & path[r];
+            refused[r] = ~answer & path[r];
+            Vec left_slope{}, right_slope{}, sum{}, left_sum{}, right_sum{};
+            if (Left) left_slope = low_slope(left, r);
+            if (Right) right_slope = low_slope(right, r);
+            for (int64_t q = 0; q < points(); ++q) {
+                const Vec P = from[q * G + r], a = fused<T>(delta, all<T>(u[q]), c), left_P = a * P;
+                Vec low = right.line.start, high = left.line.start;
+                if (Right) {
+                    right_sum = fused<T>(P - left_P, all<T>(right.b[q]), right_sum);
+                    low = fused<T>(right_slope, all<T>(right.u[q]), low);
+                }
+                if (Left) {
+                    left_sum = fused<T>(left_P, all<T>(left.b[q]), left_sum);
+                    high = fused<T>(left_slope, all<T>(left.u[q]), high);
+                }
+                const Vec D = high - low;
+                sum = fused<T>(P * all<T>(b[q]), D, sum);
+                to[q * G + r] = fused<T>(a, D, low);
+            }
+            add(test.slot, r, delta, sum);
+            if (Left) add(left.line.test->slot, r, left_slope, left_sum);
+            if (Right) add(right.line.test->slot, r, right_slope, right_sum);
+        }
+    }
+    Vec low_slope(const Low& low, int r) const {
+        const Mask<T> left = goes_left<T>(z(*low.line.test, r), low.line.test->t);
+        return where<T>(low.path[r], where<T>(left, low.line.height) - low.line.mean);
+    }
+
+    const Tree<T>& tree_;
+    const Rows<T>& rows_;
+    Vec* P_;
+    Vec* H_;
+    Vec* delta_;
+    Mask<T>* taken_;    // by level: the row takes the path so far, as far as its feature goes
+    Mask<T>* refused_;  // the same of the other side
+    Mask<T>* always_;
+    int64_t z_stride_, phi_stride_, pair_stride_;  // from one vector of rows to the next
+    const Vec* z_ = nullptr;
+    Vec* phi_ = nullptr;
+    Vec* pairs_ = nullptr;
+    const T* values_ = nullptr;
+};
+
+#undef DM_EACH
+
+}  // namespace
+}  // namespace DM_TARGET
+}  // namespace dm::shapley
