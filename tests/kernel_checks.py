@@ -7,7 +7,7 @@ from decision_machines.run.engines import native, walk
 from decision_machines.run.inputs.features import read_features
 
 TARGETS = dm.engine_info()["available"]
-KERNELS = ("auto", "select", "record", "deep", "raw", "pack")
+KERNELS = ("auto", "select", "record", "twig", "deep", "raw", "pack")
 
 
 def expected(machine, X):

@@ -7,7 +7,7 @@ python=${1:-$root/.venv/bin/python}
 [ $# -gt 0 ] && shift
 build=$root/build/sanitize
 nanobind=$("$python" -m nanobind --cmake_dir)
-"$python" -m cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDM_SANITIZE=ON \
+"$python" -m cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=None -DDM_SANITIZE=ON \
     -DPython_EXECUTABLE="$python" -Dnanobind_DIR="$nanobind" >/dev/null
 "$python" -m cmake --build "$build"
 # The package beside the sanitized module, in front of the installed one.

@@ -4,25 +4,28 @@
 
 #include "engine/engine.hpp"
 #include "engine/plan/records.hpp"
+#include "engine/plan/twigs.hpp"
 
 namespace dm::engine {
 namespace {
 
+constexpr int64_t kTablesInCache = int64_t{1} << 17;  // bytes, beside the rows
+
 // Codes of m rows from a plane of one column to where walks read them: a row's codes together.
 template <typename Code>
-void turn(const void* plane, int64_t m, int64_t n_planes, uint16_t* out) {
+void turn(const void* plane, int64_t m, int64_t stride, uint16_t* out) {
     const Code* codes = static_cast<const Code*>(plane);
-    for (int64_t i = 0; i < m; ++i) out[i * n_planes] = codes[i];
+    for (int64_t i = 0; i < m; ++i) out[i * stride] = codes[i];
 }
 
 // The answers of a feature's sets to m rows, from the plane of its codes to where walks read them.
 template <typename Code>
 void turn_sets(const Kernels& kernels, const CategoryFeature& own, const void* plane, int64_t m,
-               int64_t n_planes, uint16_t* out) {
+               int64_t stride, uint16_t* out) {
     const Code* codes = static_cast<const Code*>(plane);
     for (int64_t i = 0; i < m; ++i)
         kernels.spread_bits(own.sets_by_code.data() + codes[i] * own.code_bytes(), own.n_sets,
-                            out + i * n_planes + own.first_set);
+                            out + i * stride + own.first_set);
 }
 
 }  // namespace
@@ -64,57 +67,77 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
     const Kernels& kernels = *plan.kernels;
     const int64_t plane_rows = section.has_planes ? tile.room : kCodeRows;
     tile.own.codes.reserve(section.row_bytes * plane_rows);
-    if (section.has_deep) tile.own.row_codes.reserve(2 * section.n_planes * tile.room);
+    const bool has_rows = section.has_deep || section.has_twig;
+    const int64_t stride = section.row_stride();
+    if (has_rows) tile.own.row_codes.reserve(2 * stride * tile.room);
     const int64_t record_bytes =
         record_stride(kernels.code_layout, static_cast<int64_t>(section.columns.size()));
     tile.own.has_nan = false;
     if (section.has_record) tile.own.record_codes.reserve(record_bytes * tile.room);
     uint8_t* codes = tile.own.codes.as();
     const Coding coding = coding_of(section);
+    // Columns of thousands of thresholds have tables that would not stay in the cache side by side:
+    // one after the other, and more rows of each.
+    const int64_t table_bytes =
+        static_cast<int64_t>(4 * section.keys32.size() + 2 * section.bucket_first.size());
+    const int64_t at_once =
+        section.has_planes && table_bytes > kTablesInCache ? kBlockRows : kCodeRows;
     alignas(64) double x[kCodeRows];
-    for (int64_t start = 0; start < tile.n; start += kCodeRows) {
-        const int64_t m = std::min(kCodeRows, tile.n - start);
-        const int64_t place = section.has_planes ? start : 0;
-        uint16_t* row_codes = tile.own.row_codes.template as<uint16_t>() + start * section.n_planes;
-        int64_t loaded = -1;
+    for (int64_t first = 0; first < tile.n; first += at_once) {
+        const int64_t last = std::min(first + at_once, tile.n);
+        int64_t loaded = -1, loaded_from = -1;
         bool single = false;
-        for (int64_t c = 0; c < coding.n_columns; ++c) {
-            const Column& column = section.columns[c];
-            if (loaded != column.feature) {
-                loaded = column.feature;
-                const Feature feature = tile.feature(loaded);
-                single = plan.machine.columns.single || feature.dtype == Dtype::f32;
-                kernels.load(feature, tile.row + start, m, tile.source.integers_single, single,
-                             tile.missing_value, x);
-            }
-            auto at = [&](int64_t plane) -> void* {
-                return plane < 0 ? nullptr : codes + plane * plane_rows + place * column.width;
-            };
-            void* low = at(column.low);
-            void* high = at(column.high);
-            kernels.code(coding, c, x, single, m, low, high);
-            if (!section.has_deep) continue;
-            const auto turn_codes = column.width == 1 ? turn<uint8_t> : turn<uint16_t>;
-            if (low) turn_codes(low, m, section.n_planes, row_codes + column.low_number);
-            if (high) turn_codes(high, m, section.n_planes, row_codes + column.high_number);
-        }
-        for (const CategoryFeature& own : section.categories) {
-            const Feature feature = tile.feature(own.feature);
+        auto load = [&](int64_t number, int64_t start, int64_t m) {
+            if (loaded == number && loaded_from == start) return;
+            loaded = number;
+            loaded_from = start;
+            const Feature feature = tile.feature(number);
             single = plan.machine.columns.single || feature.dtype == Dtype::f32;
             kernels.load(feature, tile.row + start, m, tile.source.integers_single, single,
                          tile.missing_value, x);
-            void* plane = codes + own.start * plane_rows + place * own.width;
-            kernels.code_categories(own.view(plan.machine.sets), x, single, m, own.width, plane);
-            if (!section.has_deep) continue;
-            own.width == 1
-                ? turn_sets<uint8_t>(kernels, own, plane, m, section.n_planes, row_codes)
-                : turn_sets<uint16_t>(kernels, own, plane, m, section.n_planes, row_codes);
+        };
+        // For each run of rows that are coded together, where they start, how many they are, where
+        // they stand in their planes, and their codes by row.
+        auto each_run = [&](auto code) {
+            for (int64_t start = first; start < last; start += kCodeRows)
+                code(start, std::min(kCodeRows, last - start), section.has_planes ? start : 0,
+                     tile.own.row_codes.template as<uint16_t>() + start * stride);
+        };
+        for (int64_t c = 0; c < coding.n_columns; ++c) {
+            const Column& column = section.columns[c];
+            each_run([&](int64_t start, int64_t m, int64_t place, uint16_t* row_codes) {
+                load(column.feature, start, m);
+                auto at = [&](int64_t plane) -> void* {
+                    return plane < 0 ? nullptr : codes + plane * plane_rows + place * column.width;
+                };
+                void* low = at(column.low);
+                void* high = at(column.high);
+                kernels.code(coding, c, x, single, m, low, high);
+                if (!has_rows) return;
+                const auto turn_codes = column.width == 1 ? turn<uint8_t> : turn<uint16_t>;
+                if (low) turn_codes(low, m, stride, row_codes + column.low_number);
+                if (high) turn_codes(high, m, stride, row_codes + column.high_number);
+            });
         }
-        if (section.has_record)
-            tile.own.has_nan |=
-                kernels.turn_codes({codes, section.planes.data(), plane_rows},
-                                   section.record_columns.data(), coding.n_columns, place, m,
-                                   record_bytes, tile.own.record_codes.as() + start * record_bytes);
+        for (const CategoryFeature& own : section.categories)
+            each_run([&](int64_t start, int64_t m, int64_t place, uint16_t* row_codes) {
+                load(own.feature, start, m);
+                void* plane = codes + own.start * plane_rows + place * own.width;
+                kernels.code_categories(own.view(plan.machine.sets), x, single, m, own.width,
+                                        plane);
+                if (!has_rows) return;
+                own.width == 1 ? turn_sets<uint8_t>(kernels, own, plane, m, stride, row_codes)
+                               : turn_sets<uint16_t>(kernels, own, plane, m, stride, row_codes);
+            });
+        each_run([&](int64_t start, int64_t m, int64_t place, uint16_t* row_codes) {
+            if (section.has_twig)
+                for (int64_t i = 0; i < m; ++i) row_codes[i * stride + section.n_planes] = 0;
+            if (section.has_record)
+                tile.own.has_nan |= kernels.turn_codes(
+                    {codes, section.planes.data(), plane_rows}, section.record_columns.data(),
+                    coding.n_columns, place, m, record_bytes,
+                    tile.own.record_codes.as() + start * record_bytes);
+        });
     }
 }
 

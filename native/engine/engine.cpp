@@ -21,7 +21,10 @@ int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step;
 Engine::Engine(Plan given) : plan(std::move(given)) {
     int64_t widest = 1;
     for (const Section& section : plan.sections)
-        widest = std::max(widest, section.has_deep ? 2 * section.n_planes : section.row_bytes);
+        widest =
+            std::max(widest, section.has_twig   ? 2 * (section.row_bytes + 2 * section.row_stride())
+                             : section.has_deep ? 2 * section.n_planes
+                                                : section.row_bytes);
     if (plan.kind == Kind::oblique)
         widest = std::max<int64_t>(8 * static_cast<int64_t>(plan.oblique.columns.size()), 1);
     tile_rows_ =
@@ -111,6 +114,7 @@ void Engine::run_tile(const Source& source, int64_t row, int64_t n, Workspace& o
             common::poll();
             group.kind == Kind::select   ? select_group(tile, section, group)
             : group.kind == Kind::record ? record_group(tile, section, group)
+            : group.kind == Kind::twig   ? twig_group(tile, section, group)
                                          : walk_group(tile, section, group);
         }
     }

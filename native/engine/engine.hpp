@@ -50,8 +50,8 @@ private:
     void spread_sparse(const Source& source, int64_t row, int64_t n, int64_t stride,
                        void* out) const;
 
-    // select_trees.cpp, record_trees.cpp, walk_trees.cpp, oblique_trees.cpp: trees of one kind over
-    // a tile.
+    // select_trees.cpp, record_trees.cpp, twig_trees.cpp, walk_trees.cpp, oblique_trees.cpp: trees
+    // of one kind over a tile.
     template <typename Sum>
     void select_group(const Tile<Sum>& tile, const Section& section, const Group& group) const;
     template <typename Sum>
@@ -63,6 +63,10 @@ private:
     void run_top(const Tile<Sum>& tile, const Section& section, int64_t tree, uint32_t* ends) const;
     template <typename Sum>
     void record_group(const Tile<Sum>& tile, const Section& section, const Group& group) const;
+    template <typename Sum>
+    void twig_group(const Tile<Sum>& tile, const Section& section, const Group& group) const;
+    template <typename Sum>
+    void put_sums(const Tile<Sum>& tile, Sum* row_sums) const;
     template <typename Sum>
     void add_record_leaves(const Tile<Sum>& tile, int64_t tree, const uint32_t* places,
                            Sum* row_sums) const;

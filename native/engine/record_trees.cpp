@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/prefetch.hpp"
 #include "engine/engine.hpp"
 #include "engine/leaf_values.hpp"
 #include "engine/plan/records.hpp"
@@ -12,12 +13,6 @@ namespace {
 
 constexpr int64_t kMostItems = 16384;      // pairs of a tree and a row under way together
 constexpr int64_t kItemsToPrefetch = 128;  // whose records fit in the first-level cache
-
-// All of a tree at once: rows would fetch its records one by one, and wait for each.
-void prefetch(const void* first, const void* last) {
-    for (const char* line = static_cast<const char*>(first); line < last; line += 64)
-        __builtin_prefetch(line, 0, 2);
-}
 
 // From planes by output to rows of all outputs, or back.
 template <typename Sum>
@@ -35,7 +30,7 @@ void prefetch_records(const RecordTrees& trees, const uint32_t* items, int64_t n
                       const uint32_t* places) {
     for (int64_t i = 0; i < n; ++i) {
         const Record* record = trees.records + (places[items[i]] >> kRecordBits);
-        prefetch(record, record + 1);
+        common::prefetch(record, record + 1);
     }
 }
 
@@ -58,7 +53,7 @@ void prefetch_values(const Machine& machine, int64_t first, int64_t last, int64_
         for (int64_t r = 0; r < n; ++r) {
             const int64_t leaf = places[(tree - first) << shift | r] & (kAtLeaf - 1);
             const char* values = V + (machine.trees.first_leaf(tree) + leaf) * bytes;
-            prefetch(values, values + bytes);
+            common::prefetch(values, values + bytes);
         }
 }
 
@@ -85,6 +80,12 @@ Sum* Engine::sums_by_row(const Tile<Sum>& tile) const {
     return rows;
 }
 
+// What sums_by_row gave, to the tile's sums.
+template <typename Sum>
+void Engine::put_sums(const Tile<Sum>& tile, Sum* row_sums) const {
+    turn_sums(tile, plan.machine.output.n, row_sums, false);
+}
+
 template <typename Sum>
 void Engine::record_group(const Tile<Sum>& tile, const Section& section, const Group& group) const {
     const Kernels& kernels = *plan.kernels;
@@ -98,7 +99,9 @@ void Engine::record_group(const Tile<Sum>& tile, const Section& section, const G
     const RecordTrees trees = record_trees(section, tile.own);
     Sum* row_sums = sums_by_row(tile);
     for (int64_t tree = group.first; tree < group.last; ++tree) {
-        prefetch(own.records.data() + own.first[tree], own.records.data() + own.first[tree + 1]);
+        // All of a tree at once: rows would fetch its records one by one, and wait for each.
+        common::prefetch(own.records.data() + own.first[tree],
+                         own.records.data() + own.first[tree + 1]);
         if (plan.tops[tree].tests.empty())
             std::fill_n(places, n, own.roots[tree]);
         else
@@ -107,7 +110,7 @@ void Engine::record_group(const Tile<Sum>& tile, const Section& section, const G
         to_leaves(kernels, trees, ~uint32_t{0}, m, items, places, next);
         add_record_leaves(tile, tree, places, row_sums);
     }
-    if (row_sums) turn_sums(tile, plan.machine.output.n, row_sums, false);
+    if (row_sums) put_sums(tile, row_sums);
 }
 
 // Exit leaves and values of one tree, for all rows of the tile.
@@ -196,9 +199,16 @@ void Engine::record_few(const Tile<Sum>& tile, const Section& section) const {
         for (int64_t tree = first; tree < last; ++tree)
             add_record_leaves(tile, tree, places + ((tree - first) << shift), row_sums);
     }
-    if (row_sums) turn_sums(tile, plan.machine.output.n, row_sums, false);
+    if (row_sums) put_sums(tile, row_sums);
 }
 
+template float* Engine::sums_by_row(const Tile<float>&) const;
+template double* Engine::sums_by_row(const Tile<double>&) const;
+template void Engine::put_sums(const Tile<float>&, float*) const;
+template void Engine::put_sums(const Tile<double>&, double*) const;
+template void Engine::add_record_leaves(const Tile<float>&, int64_t, const uint32_t*, float*) const;
+template void Engine::add_record_leaves(const Tile<double>&, int64_t, const uint32_t*,
+                                        double*) const;
 template void Engine::record_group(const Tile<float>&, const Section&, const Group&) const;
 template void Engine::record_group(const Tile<double>&, const Section&, const Group&) const;
 template void Engine::code_record_rows(const Tile<float>&, const Section&) const;

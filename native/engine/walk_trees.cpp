@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/prefetch.hpp"
 #include "engine/engine.hpp"
 
 namespace dm::engine {
@@ -16,14 +17,6 @@ template <typename Node>
 void add_ends(const Walks<Node>& walks, const uint32_t* ends, int64_t n, const Node* nodes,
               const double* values, double* sum) {
     walks.add64(ends, n, nodes, values, sum);
-}
-
-// All of a tree at once: rows would fetch its lower nodes one by one, and wait for each.
-template <typename Node>
-void prefetch(const Node* first, const Node* last) {
-    const char* end = reinterpret_cast<const char*>(last);
-    for (const char* line = reinterpret_cast<const char*>(first); line < end; line += 64)
-        __builtin_prefetch(line, 0, 2);
 }
 
 }  // namespace
@@ -51,12 +44,13 @@ void Engine::walk_trees(const Tile<Sum>& tile, const Section& section, const Gro
     uint32_t* labels = tile.own.labels.template as<uint32_t>();
     for (int64_t tree = group.first; tree < group.last; ++tree) {
         const Node* nodes = all + plan.walks.start[tree];
-        if (n >= kBlockRows) prefetch(nodes, all + plan.walks.start[tree + 1]);
+        // All of a tree at once: rows would fetch its lower nodes one by one, and wait for each.
+        if (n >= kBlockRows) common::prefetch(nodes, all + plan.walks.start[tree + 1]);
         if (plan.tops[tree].tests.empty())
             std::memset(ends, 0, static_cast<size_t>(n * 4));
         else
             run_top(tile, section, tree, ends);
-        walks.deep(nodes, tile.own.row_codes.template as<uint16_t>(), section.n_planes, n,
+        walks.deep(nodes, tile.own.row_codes.template as<uint16_t>(), section.row_stride(), n,
                    under_way, ends);
         if (adds_ends) {
             const Tree& about = plan.trees[tree];

@@ -59,7 +59,7 @@ class Kind(enum.Enum):
     """A way to evaluate trees."""
 
     auto = 0
-    """For each tree the cheapest one of select, record and deep."""
+    """For each tree the cheapest one of select, record, twig and deep."""
 
     select = 1
     """All tests of a tree as bitmaps, then selects between them."""
@@ -67,16 +67,19 @@ class Kind(enum.Enum):
     record = 2
     """Records of 32 tests, the top of large trees by selects."""
 
-    deep = 3
+    twig = 3
+    """The top by selects, then walks over nodes of 4 bytes."""
+
+    deep = 4
     """A walk over coded columns, the top of large trees by selects."""
 
-    pack = 4
+    pack = 5
     """One row at a time, 64 tests to a register of bytes."""
 
-    raw = 5
+    raw = 6
     """One row at a time, a walk over the columns themselves."""
 
-    oblique = 6
+    oblique = 7
     """Tests that weigh several columns, a level at a time."""
 
 class Machine:

@@ -246,12 +246,13 @@ int main() {
                 }
                 ++tally.machines;
             }
-    bool can_pack = false, has_records = false;
+    bool can_pack = false, has_records = false, has_twigs = false;
     std::printf("%d machines on", tally.machines);
     for (const dm::engine::Kernels* kernels : dm::engine::available_kernels()) {
         std::printf(" %s", kernels->name);
         can_pack |= kernels->packs != nullptr;
         has_records |= kernels->records != nullptr;
+        has_twigs |= kernels->twigs != nullptr;
     }
     bool all_kinds = true;
     for (const dm::engine::KindEntry& entry : dm::engine::kKinds) {
@@ -259,7 +260,8 @@ int main() {
         std::printf(", %d trees by %s", tally.trees[entry.kind], entry.name);
         all_kinds &= tally.trees[entry.kind] > 0 ||
                      (entry.kind == dm::engine::Kind::pack && !can_pack) ||
-                     (entry.kind == dm::engine::Kind::record && !has_records);
+                     (entry.kind == dm::engine::Kind::record && !has_records) ||
+                     (entry.kind == dm::engine::Kind::twig && !has_twigs);
     }
     std::printf(": %d wrong\n", tally.wrong);
     return tally.wrong != 0 || !all_kinds;

@@ -140,7 +140,7 @@ def test_an_array_of_another_dtype_is_refused_and_not_copied():
 
 
 def test_an_unknown_kernel_is_named_with_those_there_are():
-    with pytest.raises(dm.InputError, match="auto, select, record, deep, pack, raw, oblique"):
+    with pytest.raises(dm.InputError, match="auto, select, record, twig, deep, pack, raw, oblique"):
         native.compile_plan(dm.figure_one(), target="auto", kernel="quick")
 
 

@@ -549,6 +549,43 @@ def test_records_follow_trees_of_every_shape_to_every_leaf():
         check(machine, X, kernels=["record"])
 
 
+@pytest.mark.parametrize("n_features", [5, 31, 50, 127, 200, 300])
+def test_twigs_are_exact_for_any_number_of_columns_and_rows(n_features):
+    """Rows of every width, tails of every length, and more planes than a byte counts."""
+    rng = np.random.default_rng(n_features)
+    machine = make_machine(
+        [700, 1, 33, 140], rng, values="real", n_features=n_features, n_outputs=3, rules=False,
+        shapes=["balanced"],
+    )  # fmt: skip
+    X = rng.standard_normal((1033, n_features))
+    holes = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    for rows in (X, np.asfortranarray(holes.astype(np.float32))):
+        for n in (0, 1, 7, 8, 9, 64, 65, 1023, 1024, 1033):
+            check(machine, rows[:n], kernels=["twig"])
+    on = {t: native.compile_plan(machine, target=t, kernel="twig").describe() for t in TARGETS}
+    if n_features <= 50 and "v3" in on:
+        assert [kernel == "twig" for kernel in on["v3"].kernels] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("n_values", [2, 256, 257])
+def test_twigs_add_few_values_as_they_add_many(n_values):
+    """Values that a byte tells apart stand in a table; -0 and 0 are two of them."""
+    rng = np.random.default_rng(n_values)
+    machine = make_machine([400, 300], rng, rules=False, n_features=6, n_outputs=2)
+    values = np.arange(2.0 * n_values).reshape(-1, 2)
+    V = values[rng.permutation(machine.n_leaves) % n_values]
+    machine = replace(machine, V=np.where(V == 0, rng.choice([0.0, -0.0], V.shape), V))
+    check(machine, rng.standard_normal((600, 6)), kernels=["twig"])
+
+
+def test_twigs_follow_trees_of_every_shape_to_every_leaf():
+    """Also where a subtree below the top has too many leaves: those trees go another way."""
+    for shape in SHAPES:
+        rng = np.random.default_rng(8)
+        machine = make_machine([900, 3], rng, shapes=[shape], rules=False, n_features=4)
+        check(machine, probe_rows(machine), kernels=["twig"])
+
+
 def test_crowded_thresholds_are_ranked_as_even_ones_are():
     """Buckets, the search tree where they crowd, and neighbours that are equal as floats."""
     rng = np.random.default_rng(3)

@@ -29,6 +29,7 @@ namespace dm::engine::DM_TARGET {
 #include "engine/kernels/record.hpp"
 #include "engine/kernels/select.hpp"
 #include "engine/kernels/turn.hpp"
+#include "engine/kernels/twig.hpp"
 
 namespace {
 
@@ -52,6 +53,8 @@ constexpr double kRecordCost = 3700;
 #else
 constexpr double kRecordCost = 8000;
 #endif
+
+constexpr double kTwigCost = 2600;
 
 // Packs need a permute of bytes.
 #if defined(DM_HAS_PACKS)
@@ -77,6 +80,12 @@ constexpr auto kUnderWay = nullptr;
 constexpr auto kTurnCodes = nullptr;
 #endif
 
+#if defined(DM_HAS_TWIGS)
+constexpr auto kTwigs = twigs;
+#else
+constexpr auto kTwigs = nullptr;
+#endif
+
 template <typename T>
 constexpr TypedKernels<T> kTyped = {add_places<T>, add<T>, add_trees<T>, kPackSum<T>, oblique<T>};
 
@@ -90,6 +99,7 @@ extern const Kernels kernels = {
     DM_NAME(DM_TARGET),
     kSelectCost,
     kRecordCost,
+    kTwigCost,
     kSplits,
     load,
     code,
@@ -102,6 +112,7 @@ extern const Kernels kernels = {
     kCodeLayout,
     kRecords,
     kUnderWay,
+    kTwigs,
     kTurnCodes,
     code_row,
     kCodeBytes,

@@ -151,6 +151,16 @@ struct alignas(64) Record {
 constexpr uint32_t kAtLeaf = uint32_t{1} << 31;
 constexpr int64_t kMostRecordColumns = 128;
 
+// A test or a leaf below the top of a deep tree: left, `step` nodes on, where the plane's code is
+// at most `code`, else right, to the node after that. A leaf steps nowhere: `code` is its number,
+// and its plane is one more than there are, whose codes are 0.
+struct TwigNode {
+    uint16_t code;
+    uint8_t plane, step;
+};
+constexpr int64_t kMostTwigPlanes = 255, kMostTwigLeaves = 255;  // leaves of one twig
+constexpr int64_t kMostTwigTreeLeaves = 65536;
+
 // How records and rows hold 16-bit codes: as words, or all low bytes before all high bytes, both
 // with their highest bit turned, so that signed bytes compare as the codes do.
 enum class CodeLayout : uint8_t { none, words, bytes };
@@ -294,6 +304,7 @@ struct Kernels {
     // Of tests and selects, relative to AVX-512's; steps of a walk cost the same everywhere.
     double select_cost;
     double record_cost;  // of a tree of more than one record, in the units of tests and selects
+    double twig_cost;    // of a tree of twigs
     int splits;          // which values of up to 64 leaves stand as planes of their bytes
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
@@ -323,6 +334,10 @@ struct Kernels {
     // Those of n items whose places are not leaves, into `to`; how many. Null items are 0..n - 1;
     // items may be `to`. Both have room for the next multiple of 64.
     int64_t (*under_way)(const uint32_t* items, const uint32_t* places, int64_t n, uint32_t* to);
+    // From the node that at[row] holds to the number of a leaf, over rows of `stride` codes: 32,
+    // 64, 128 or 256. Null where records are faster, or where it was not measured.
+    void (*twigs)(const TwigNode* nodes, const uint16_t* codes, int64_t stride, int64_t n,
+                  uint32_t* at);
     // Codes of n rows from planes to rows, for records; whether one of them is kNanCode. Rows up to
     // the next multiple of 16 are read and written.
     bool (*turn_codes)(const PlaneCodes& planes, const RecordColumn* columns, int64_t n_columns,

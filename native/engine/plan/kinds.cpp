@@ -20,6 +20,8 @@ bool is_coded(const Candidate& c) { return !c.machine.tests.is_oblique() && c.n_
 
 bool has_records(const Candidate& c) { return is_coded(c) && c.kernels.records != nullptr; }
 
+bool has_twigs(const Candidate& c) { return is_coded(c) && c.kernels.twigs != nullptr; }
+
 bool is_packed(const Candidate& c) {
     if (!is_coded(c) || c.kernels.packs == nullptr || c.n_codings != 1) return false;
     for (int64_t tree = 0; tree < c.machine.trees.n; ++tree)
@@ -33,13 +35,15 @@ bool is_oblique(const Candidate& c) { return c.machine.tests.is_oblique(); }
 
 }  // namespace
 
-const std::array<KindEntry, 7> kKinds = {{
-    {Kind::by_tree, "auto", "For each tree the cheapest one of select, record and deep.", is_coded,
-     Kind::raw},
+const std::array<KindEntry, 8> kKinds = {{
+    {Kind::by_tree, "auto", "For each tree the cheapest one of select, record, twig and deep.",
+     is_coded, Kind::raw},
     {Kind::select, "select", "All tests of a tree as bitmaps, then selects between them.", is_coded,
      Kind::raw},
     {Kind::record, "record", "Records of 32 tests, the top of large trees by selects.", has_records,
      Kind::deep},
+    {Kind::twig, "twig", "The top by selects, then walks over nodes of 4 bytes.", has_twigs,
+     Kind::record},
     {Kind::deep, "deep", "A walk over coded columns, the top of large trees by selects.", is_coded,
      Kind::raw},
     {Kind::pack, "pack", "One row at a time, 64 tests to a register of bytes.", is_packed,
@@ -63,11 +67,13 @@ Kind kind_for_few(const Machine& machine, const Kernels& kernels) {
 }
 
 Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const Kernels& kernels,
-                  const std::vector<int32_t>& size, bool can_record) {
+                  const std::vector<int32_t>& size, Possible possible) {
     if (wanted == Kind::deep || wanted == Kind::pack) return Kind::deep;
-    const Kind other = can_record ? Kind::record : Kind::deep;
+    const Kind without = possible.record ? Kind::record : Kind::deep;
+    const Kind other = possible.twig && wanted != Kind::record ? Kind::twig : without;
     const int64_t n_tests = trees.tests_of(tree);
-    if (wanted == Kind::record || n_tests >= kMostSelectLeaves) return other;
+    if (wanted == Kind::record || wanted == Kind::twig || n_tests >= kMostSelectLeaves)
+        return other;
     if (wanted == Kind::select) return Kind::select;
     double path = 0;  // sum of depths of all leaves = sum of sizes of all tests
     double selects = 0;
@@ -82,7 +88,10 @@ Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const 
     const double record = kernels.record_cost * (n_tests < kRecordTests ? 0.5 : 1.0);
     const double select =
         kernels.select_cost * (kCostTest * static_cast<double>(n_tests) + kCostSelect * selects);
-    return select <= (can_record ? record : walk) ? Kind::select : other;
+    const double cost = other == Kind::twig     ? kernels.twig_cost
+                        : other == Kind::record ? record
+                                                : walk;
+    return select <= cost ? Kind::select : other;
 }
 
 }  // namespace dm::engine

@@ -9,7 +9,7 @@
 
 namespace dm::engine {
 
-enum class Kind : uint8_t { by_tree, select, record, deep, pack, raw, oblique };
+enum class Kind : uint8_t { by_tree, select, record, twig, deep, pack, raw, oblique };
 
 // A machine before it is compiled, and what it is to run on.
 struct Candidate {
@@ -27,7 +27,7 @@ struct KindEntry {
 };
 
 // In the order of Kind.
-extern const std::array<KindEntry, 7> kKinds;
+extern const std::array<KindEntry, 8> kKinds;
 
 inline const KindEntry& entry_of(Kind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
@@ -37,10 +37,15 @@ Kind compatible_kind(Kind wanted, const Candidate& candidate);
 // The kind for few rows where trees are not all of one kind that takes them.
 Kind kind_for_few(const Machine& machine, const Kernels& kernels);
 
-// `select`, `record` or `deep` for one tree, or without records where it cannot have them: the one
-// that is wanted, or the one that costs least. A tree of too many leaves is never done by selects.
+// Which ways below its top a tree can go.
+struct Possible {
+    bool record, twig;
+};
+
+// `select`, `record`, `twig` or `deep` for one tree: the one that is wanted if it is possible, or
+// the one that costs least. A tree of too many leaves is never done by selects.
 // `size` holds the leaves below each test.
 Kind kind_of_tree(Kind wanted, const Machine::Trees& trees, int64_t tree, const Kernels& kernels,
-                  const std::vector<int32_t>& size, bool can_record);
+                  const std::vector<int32_t>& size, Possible possible);
 
 }  // namespace dm::engine

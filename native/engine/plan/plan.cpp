@@ -10,6 +10,7 @@
 #include "engine/plan/packs.hpp"
 #include "engine/plan/records.hpp"
 #include "engine/plan/selects.hpp"
+#include "engine/plan/twigs.hpp"
 #include "engine/plan/values.hpp"
 #include "engine/plan/walks.hpp"
 
@@ -82,30 +83,36 @@ void add_groups(const std::vector<int32_t>& size, const std::vector<Coded>& code
             for (; group.last < section.last && plan.trees[group.last].kind == group.kind;
                  ++group.last) {
                 plan.trees[group.last].label_bytes = 4;
-                section.has_planes |= has_top(plan, group.last) || has_record_top(plan, group.last);
+                section.has_planes |= has_top(plan, group.last) ||
+                                      has_record_top(plan, group.last) || group.kind == Kind::twig;
             }
-            (group.kind == Kind::record ? section.has_record : section.has_deep) = true;
+            (group.kind == Kind::record ? section.has_record
+             : group.kind == Kind::twig ? section.has_twig
+                                        : section.has_deep) = true;
         }
         first = group.last;
         section.groups.push_back(std::move(group));
     }
 }
 
-// A plan whose columns are coded: `kind` is by_tree, select, record, deep or pack.
+// A plan whose columns are coded: `kind` is by_tree, select, record, twig, deep or pack.
 void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
     const Machine& m = plan.machine;
     const std::vector<int32_t> size = leaves_below(m.trees);
     std::vector<Coded> coded(m.trees.n_tests);
-    bool has_record = false, has_deep = false;
+    bool has_record = false, has_twig = false, has_deep = false;
     for (size_t s = 0; s + 1 < starts.size(); ++s) {
         if (starts[s] == starts[s + 1]) continue;
         Section section = make_section(m, starts[s], starts[s + 1], plan.set_of, coded);
         const bool can_record = can_have_records(plan.kernels->code_layout, section);
-        for (int64_t tree = section.first; tree < section.last; ++tree)
+        for (int64_t tree = section.first; tree < section.last; ++tree) {
+            const Possible possible{can_record, can_have_twigs(plan, section, tree, size)};
             plan.trees[tree].kind =
-                kind_of_tree(kind, m.trees, tree, *plan.kernels, size, can_record);
+                kind_of_tree(kind, m.trees, tree, *plan.kernels, size, possible);
+        }
         add_groups(size, coded, plan, section);
         has_record |= section.has_record;
+        has_twig |= section.has_twig;
         has_deep |= section.has_deep;
         plan.sections.push_back(std::move(section));
     }
@@ -120,8 +127,9 @@ void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
         }
     }
     if (has_record) add_records(size, coded, plan);
+    if (has_twig) add_twigs(size, coded, plan);
     for (Section& section : plan.sections)
-        if (section.has_deep) turn_sets(section);
+        if (section.has_deep || section.has_twig) turn_sets(section);
     if (has_deep) add_nodes(size, coded, plan);
 }
 
@@ -150,6 +158,7 @@ int64_t Plan::n_bytes() const {
                           oblique.columns, oblique.column) +
                     bytes(tops, walks.nodes, walks.wide_nodes, walks.start) +
                     bytes(records.records, records.exits, records.roots, records.first) +
+                    bytes(twigs.nodes, twigs.start, twigs.value_of, twigs.leaf_with) +
                     bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots,
                           packs.trees, packs.rights, packs.rights_of);
     for (const Top& top : tops) total += bytes(top.tests, top.selects, top.bits, top.nodes);

@@ -37,7 +37,7 @@ struct Top {
     std::vector<uint32_t> nodes;  // by label
 };
 
-// A run of trees of one kind, `select`, `record` or `deep`. By selects they are evaluated together.
+// A run of trees of one kind. By selects they are evaluated together.
 struct Group {
     Kind kind;
     int64_t first, last;  // trees
@@ -89,9 +89,16 @@ struct Section {
     std::vector<RecordColumn> record_columns;  // where trees are trees of records
     std::vector<RecordPlane> record_planes;    // (n_planes,) how their tests read a plane
     bool has_planes = false;                   // selects read them over the whole tile
-    bool has_record = false, has_deep = false;
+    bool has_record = false, has_twig = false, has_deep = false;
     std::vector<Group> groups;
 
+    // Codes to a row where walks and twigs read them; twigs read one more than there are planes.
+    int64_t row_stride() const {
+        if (!has_twig) return n_planes;
+        int64_t stride = 32;
+        while (stride <= n_planes) stride *= 2;
+        return stride;
+    }
     // Tests and selects, of a group or of a top, as kernels read them.
     template <typename Tests>
     SelectGroup view(const Tests& of) const {
@@ -120,6 +127,15 @@ struct RecordPlan {
     std::vector<uint32_t> roots;    // (n_trees,) places
     std::vector<int64_t> first{0};  // (n_trees + 1,) records, by tree
     int64_t depth = 0;              // the greatest number of tests on a path through a record
+};
+
+// Below the tops of trees of twigs; see kernels/twig.hpp.
+struct TwigPlan {
+    std::vector<TwigNode> nodes;
+    std::vector<int64_t> start;  // (n_trees + 1,) nodes, by tree; empty where no tree has twigs
+    // Where leaves have few different values: which of them, by leaf, and a leaf that has each.
+    std::vector<uint8_t> value_of;
+    std::vector<int64_t> leaf_with;
 };
 
 // What one row needs where it goes through packs; see kernels/pack.hpp.
@@ -153,7 +169,7 @@ struct Plan {
     Machine machine;
     const Kernels* kernels = nullptr;
     Wanted wanted;
-    Kind kind = Kind::by_tree;  // of all trees, or by_tree: each is `select`, `record` or `deep`
+    Kind kind = Kind::by_tree;           // of all trees, or by_tree: each has its own
     std::vector<int32_t> read_columns;   // that some test reads, ascending
     std::vector<int32_t> used_features;  // that these columns or linear leaves read, ascending
     std::vector<int64_t> set_of;         // (n_columns,) a column's set, or -1
@@ -163,6 +179,7 @@ struct Plan {
     std::vector<Section> sections;       // where columns are coded
     std::vector<Top> tops;               // (n_trees,) without tests where of no use
     RecordPlan records;                  // of `record` trees
+    TwigPlan twigs;                      // of `twig` trees
     WalkPlan walks;                      // of `deep` trees
     PackPlan packs;                      // where all trees are `pack`
     std::vector<RawNode> raw_nodes;      // where all trees are `raw`

@@ -23,7 +23,7 @@ void add(bool can_split, Plan& plan, std::vector<Sum>& values) {
         tree.values = static_cast<int64_t>(values.size());
         tree.n_labels = static_cast<uint32_t>(room);
         tree.split = can_split && select && n <= 64;
-        if (!has_tables || tree.kind == Kind::record) continue;
+        if (!has_tables || tree.kind == Kind::record || tree.kind == Kind::twig) continue;
         for (int64_t output = 0; output < k; ++output) {
             by_label.assign(static_cast<size_t>(room), Sum(0));
             for (int64_t leaf = 0; leaf < n; ++leaf)
