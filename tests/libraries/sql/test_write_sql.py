@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
 
 import numpy as np
@@ -249,8 +250,7 @@ def postgres(tmp_path_factory):
     if server is None:
         pytest.skip("PostgreSQL's server is not installed")
     programs, user = server
-    folder = f"/tmp/dm-postgres-{os.getpid()}"  # a socket's path is short
-    os.mkdir(folder, 0o700)
+    folder = tempfile.mkdtemp(prefix="sql-")  # not pytest's: a socket's path is short
     if user:
         shutil.chown(folder, user)
     options = {"check": True, "capture_output": True, "user": user, "cwd": "/"}
