@@ -88,7 +88,7 @@ def test_what_a_machine_cannot_answer_for_is_refused_with_what_to_do():
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     with pytest.raises(InputError, match="not fitted"):
         dm.convert(DecisionMachineClassifier())
-    with pytest.raises(UnsupportedModelError, match="fitted"):
+    with pytest.raises(InputError, match="fitted"):
         dm.convert(DecisionMachineClassifier)
     code = TemplateCodeClassifier(DecisionMachineClassifier(**QUICK)).fit(X, np.arange(60) % 3)
     with pytest.raises(UnsupportedModelError, match="one by one"):

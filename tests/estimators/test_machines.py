@@ -198,7 +198,7 @@ def test_validation_rows_may_be_given():
     assert model.fit(X[:100], names[:100], validation=(X[100:], names[100:])).score(X, names) > 0.8
     with pytest.raises(InputError, match="label 'c', which y does not have"):
         model.fit(X[:100], names[:100], validation=(X[100:], np.full(50, "c")))
-    with pytest.raises(InputError, match=r"no \(X, y\)"):
+    with pytest.raises(InputError, match=r"not \(X, y\)"):
         model.fit(X, names, validation=X)
 
 

@@ -239,7 +239,7 @@ def test_who_takes_no_text_and_no_missing_values_says_who_does(which):
         ((X, FLAG, -FLAG), "Negative"),
         ((X, FLAG[:-1]), "90 rows and 89 targets"),
         ((X, FLAG + 1), "label 2"),
-        (3, "no \\(X, y\\)"),
+        (3, "not \\(X, y\\)"),
     ],
 )
 def test_bad_validation_rows_are_refused_as_such(validation, words):

@@ -317,7 +317,7 @@ def test_two_runs_do_not_write_into_one_folder(machine, folder):
 @pytest.mark.parametrize("out", ["in", "in/out", "in/0.parquet", "."])
 def test_answers_do_not_lie_among_the_data(machine, folder, out):
     before = {name: (folder / name).read_bytes() for name in files(folder)}
-    with pytest.raises(dm.InputError, match="among the data"):
+    with pytest.raises(dm.InputError, match="in the data's folder"):
         dm.stream.score(machine, folder / "in", folder / out)
     assert before == {name: (folder / name).read_bytes() for name in files(folder)}
 

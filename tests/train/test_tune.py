@@ -273,7 +273,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     path.write_bytes(b"something else")
     with pytest.raises(InputError, match="not a checkpoint"):
         quick(source, *train, epochs=2, checkpoint=path, resume=True)
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="does not exist"):
         quick(source, *train, checkpoint=tmp_path / "none" / "state")
     with pytest.raises(InputError, match="without a checkpoint"):
         quick(source, *train, resume=True)
@@ -578,7 +578,7 @@ def test_the_command_answers_in_json_and_goes_on_from_checkpoints(files, tmp_pat
         (["--target", "z"], "has no 'z'"),
         (["--target", "y", "--validation", "nothing.csv"], "neither a share nor a file"),
         (["--target", "y", "--objective", "cubic"], "use one of"),
-        (["--target", "y", "--checkpoint", "/nowhere/at/all"], "no folder"),
+        (["--target", "y", "--checkpoint", "/nowhere/at/all"], "does not exist"),
     ],
 )
 def test_the_command_refuses_in_words(files, tmp_path, extra, words):

@@ -15,6 +15,7 @@ from strategies import make_machine, probe_rows
 
 import decision_machines as dm
 from decision_machines.errors import InputError, UnsupportedModelError
+from decision_machines.libraries.c.answers import has_link
 from decision_machines.libraries.c.text import number
 from decision_machines.machine.links import LINKS, STEPS
 from decision_machines.machine.look_ups import LookUps, Term
@@ -112,6 +113,9 @@ def test_links_are_those_of_the_machine_or_refused(tmp_path):
     for link, dtype in itertools.product(known, (np.float32, np.float64)):
         if link.plain.name.startswith("catboost_") and dtype == np.float32:
             continue  # refused, below
+        if not has_link(link.plain.name):
+            assert link.plain.name.startswith(("ydf_", "treelite_", "interpret_"))
+            continue  # refused, below
         k = link.family.n_outputs or 3
         machine = make_machine([3, 4], rng, n_outputs=k, output_dtype=dtype, plain_output=True)
         params = (5.0,) * link.least_params
@@ -129,6 +133,15 @@ def test_links_are_those_of_the_machine_or_refused(tmp_path):
         ulp = 2.0**-22 if output.dtype == np.float32 else 2.0**-51
         tiny = 1e-37 if output.dtype == np.float32 else 1e-300
         np.testing.assert_allclose(model.response(m), expected, rtol=2 * ulp, atol=tiny)
+
+
+@pytest.mark.parametrize("link", ["ydf_sigmoid", "treelite_softmax", "interpret_exp"])
+def test_links_without_c_are_refused_and_their_margins_are_not(link, tmp_path):
+    machine = make_machine([3], np.random.default_rng(0))
+    machine = replace(machine, output=replace(machine.output, link=link))
+    with pytest.raises(UnsupportedModelError, match=link):
+        machine.to_c(tmp_path / "m.h")
+    assert machine.to_c(tmp_path / "m.h", margins=True).exists()
 
 
 def test_catboosts_exponential_of_float32_sums_is_refused():

@@ -646,7 +646,8 @@ def test_two_tree_operators_are_refused():
 def test_onnx_has_a_place_for_every_step():
     parts = (steps.TRANSFORMS, steps.PAIRS, steps.CASTS, steps.ARITHMETIC, steps.FUNCTIONS)
     named = [name for part in parts for name in part] + [steps.NORMALIZE]
-    assert sorted(named) == sorted(STEPS)
+    # Treelite's steps, by the C library's functions, are in no ONNX graph.
+    assert sorted(named) == sorted(STEPS.keys() - {"libm_exp", "libm_log1p"})
     assert {name for name, kind in STEPS.items() if kind.takes_constants} == set(steps.ARITHMETIC)
     assert {name for name, kind in STEPS.items() if kind.columns == 2} == set(steps.PAIRS)
 

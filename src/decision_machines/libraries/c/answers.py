@@ -56,6 +56,11 @@ def answers(machine: DecisionMachine) -> str:
     )
 
 
+def has_link(name: str) -> bool:
+    """Whether there is C for a link."""
+    return SAME.get(name, name) in _pieces()
+
+
 def _groups(output: Output) -> list[tuple[int, int]]:
     return list(zip(output.groups, output.groups[1:], strict=False))
 

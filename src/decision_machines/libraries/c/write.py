@@ -25,7 +25,7 @@ from ...machine.columns import ZERO
 from ...machine.label_words import labels_of
 from ...machine.links import STEPS
 from ..limits import Limits, margins_only
-from .answers import answers
+from .answers import answers, has_link
 from .slots import slots_of
 from .text import array, comment, number, table, text
 
@@ -102,6 +102,8 @@ def _check(machine: DecisionMachine) -> None:
     if machine.output.link_steps or machine.output.without_average()[0].family is STEPS:
         limits.unknown_link("steps of an ONNX graph may be any function")
     link = machine.output.without_average()[0].name
+    if not has_link(link):
+        limits.unknown_link("the header has no function for it")
     if link.startswith("catboost_") and machine.output.dtype != np.float64:
         limits.unknown_link("CatBoost's exponential takes sums of float64")
 

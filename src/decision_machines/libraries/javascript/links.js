@@ -70,7 +70,7 @@ const LINKS = {
     const round = rounding(single);
     return margin.map((m) => round(round(Math.sign(m) * m) * m));
   },
-  ydf_sigmoid: (margin) => margin.map((m) => sigmoidOf(m, true)),
+  ydf_sigmoid: (margin, single) => margin.map((m) => Math.fround(sigmoidOf(m, single))),
   ydf_softmax(margin) {
     const e = margin.map((m) => Math.fround(Math.exp(m)));
     const share = Math.fround(1 / sum(e, Math.fround));
