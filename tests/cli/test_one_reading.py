@@ -144,6 +144,7 @@ def train(folder, rows, out):
 
 
 def tune(folder, rows, out):
+    pytest.importorskip("torch", reason="tuning needs torch")
     options = ["--target", "price", "--weight", "weight", "--epochs", 1, "--n-threads", 1]
     done = run(folder, "tune", folder / "model.txt", rows, *options, "-o", out / "tuned.dm")
     return done, (out / "tuned.dm").read_bytes()
