@@ -137,5 +137,6 @@ def test_verbs_of_an_assembly_work_or_are_refused_by_name():
             getattr(assembly, verb)(Z)
     with pytest.raises(dm.UnsupportedModelError, match="event_times"):
         _ = assembly.event_times
+    pytest.importorskip("torch", reason="the rest asks for tuning, which needs torch")
     with pytest.raises(dm.UnsupportedModelError, match="assembly"):
         dm.tune(assembly, Z, THREE)
