@@ -79,6 +79,11 @@ def label_text(columns: Columns, feature: int, code: int) -> str:
     labels = labels_of(columns, feature)
     is_known = labels is not None and 0 <= code < len(labels)
     text = plain_label(columns, labels[code]) if labels is not None and is_known else str(code)
+    return quoted(text)
+
+
+def quoted(text: str) -> str:
+    """A label, in quotes where it could not be told apart from what stands around it."""
     return json.dumps(text, ensure_ascii=False) if _QUOTED.search(text) else text
 
 
