@@ -11,11 +11,9 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...machine.feature_names import feature_number
 from ...machine.label_hash import label_hash
-from ...machine.label_words import labels_of, quoted
+from ...machine.label_words import labels_of, number_in_range, quoted
 from ...machine.words import words_of_value
 from ...run.inputs.given_rows import named_values
 from ...run.inputs.label_positions import hashes_of
@@ -67,12 +65,8 @@ class KnownLabels:
         if x != x:
             return None
         if feature in columns.edges:
-            edges = columns.edges[feature]
-            return (
-                edges[int(x)]
-                if x < len(edges)
-                else float(np.nextafter(max(edges, default=0), np.inf))
-            )
+            is_whole = feature in self.whole
+            return number_in_range(columns.edges[feature], int(x), whole=is_whole)
         labels = labels_of(columns, feature)
         if labels is None:
             return x

@@ -110,12 +110,21 @@ def _cell_moves(
 ) -> tuple[Float[np.ndarray, "c"], Float[np.ndarray, "c"]]:
     """The nearest value in each cell of a feature, and its distance; the last cell is NaN."""
     low, high = cells.low(feature).astype(float), cells.ends[feature].astype(float)
-    labels = labels_of(cells.machine.columns, feature)
+    columns = cells.machine.columns
+    labels, accepted = labels_of(columns, feature), columns.accepted
+    may_miss = accepted is None or bool(accepted.missing[feature])
     # A number between two labels' codes is none of them, also where tests compare codes.
     categorical = labels is not None or is_categorical(cells, feature)
     if labels is not None:
         low_code, high_code = max(limits.low, 0), min(limits.high, len(labels) - 1)
         limits = replace(limits, low=low_code, high=high_code)
+        refused = () if accepted is None else accepted.refused.get(feature, ())
+        if refused:
+            asked = range(len(labels)) if limits.codes is None else limits.codes
+            limits = replace(limits, codes=tuple(code for code in asked if code not in refused))
+    elif accepted is not None:
+        low = np.maximum(low, accepted.low[feature])
+        high = np.minimum(high, accepted.high[feature])
     low, high = np.maximum(low, limits.low), np.minimum(high, limits.high)
     # A range may be given in values that the columns' dtype does not have.
     low, high = _inside(low, cells.dtype, up=True), _inside(high, cells.dtype, up=False)
@@ -137,7 +146,7 @@ def _cell_moves(
             distance = np.where(ok, np.abs(nearest - x) * weight, np.inf)
         # A move so small, or so little weighed, that its distance rounds to 0 is still a move.
         distance = np.where(distance == 0, np.nextafter(0.0, 1.0), distance)
-    return np.append(nearest, np.nan), np.append(distance, missing_distance)
+    return np.append(nearest, np.nan), np.append(distance, missing_distance if may_miss else np.inf)
 
 
 def _inside(values: np.ndarray, dtype: np.dtype, *, up: bool) -> np.ndarray:
