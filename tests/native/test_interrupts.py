@@ -54,8 +54,8 @@ elif case == "predict":
     args = X, out, False, n_threads
     work = plan.array
 elif case.startswith("Shapley values"):
-    machine, X = forest(300), np.zeros((10**6, 4))
-    rows = rng.normal(size=(100, 4)) if case.endswith("rows") else None
+    machine, X = forest(60), np.zeros((10**6, 4))
+    rows = rng.normal(size=(30, 4)) if case.endswith("rows") else None
     machine.shap_values(X[:2], background=rows)  # what is imported late and made once
     work, args = lambda: machine.shap_values(X, background=rows), ()
 elif case == "soft":
