@@ -188,7 +188,7 @@ def test_charts_are_narrow_enough_for_a_telephone_and_no_text_is_cut(made_charts
             length = 7.6 * len(text.text)  # of wide letters in bold, at most
             x = float(text.get("x"))
             first = x - length if text.get("text-anchor") == "end" else x
-            assert -1 <= first, (chart.name, text.text)
+            assert first >= -1, (chart.name, text.text)
             assert first + length <= width + 1, (chart.name, text.text)
             assert 0 < float(text.get("y")) <= height
 
