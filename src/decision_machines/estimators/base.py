@@ -145,7 +145,7 @@ class MachineEstimator(BaseEstimator):
         return distinct_rows(x, codes, w)
 
     def _check_weights(self, weight: Any, x: np.ndarray, doing: str) -> np.ndarray:
-        """A finite weight from 0 for each row."""
+        """A finite weight of at least 0 for each row."""
         try:
             found: np.ndarray = _check_sample_weight(
                 weight, x, dtype=np.float64, ensure_non_negative=True

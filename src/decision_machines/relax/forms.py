@@ -91,8 +91,8 @@ def relu() -> None:
 def softmax() -> None:
     """Scaled dot-product attention of S z - t over the templates.
 
-    Paper: Eq. `GT2`. NOTE[PAPER]: Exact: no, even as τ → 0, because one large margin drowns the
-    others: a leaf that fails a test narrowly and passes others widely can win. With
+    Paper: Eq. `GT2`. NOTE[PAPER]: Exact: no, even as τ → 0, because one large margin outweighs
+    the others: a leaf that fails a test narrowly and passes others widely can win. With
     `query="relu"` it is exact in the limit, 1 - w ≤ (L - 1) exp(-m/τ), where m is the smallest
     abs(q) on the exit path; with `query="sign"` or `"tanh"` and `keys="normalised"` too.
     Bound at the start: none but that of any average of the leaves' values.

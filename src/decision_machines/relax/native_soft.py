@@ -5,7 +5,7 @@
 Test j sends a row to its right with probability σ(slope_j (z[selection_j] - t_j)), and to its left
 with the rest; a leaf's weight is the product of the probabilities on its path, and the output is
 the weighted sum of values over all leaves of all trees.
-Paper: Eq. `soft`. *Exact: in the limit* of endless slopes, where no z equals its threshold.
+Paper: Eq. `soft`. *Exact: in the limit* of infinite slopes, where no z equals its threshold.
 
 What to hand in
 ---------------

@@ -1,6 +1,6 @@
 """Rows that are held out to choose by: which of them, for a seed.
 
-All draws are here. Solvers that learn from all rows in the end take every so-manyth row of a
+All draws are here. Solvers that learn from all rows in the end take every n-th row of a
 shuffle; shares that a user names are drawn exactly. Of classes each gives its share.
 """
 

@@ -114,7 +114,7 @@ class TreeExplainer:
                 raise InputError(
                     DOING,
                     f"values that miss the margin by {gap:.3g}",
-                    "please report this model: it is a mistake of decision-machines",
+                    "please report this model: it is a bug in decision-machines",
                 )
         return found
 
