@@ -181,6 +181,11 @@ class MachineEstimator(BaseEstimator):
     def explain(self, X: Any) -> DecisionRules:
         """The path of each row through each tree, as rules that people read.
 
+        Parameters
+        ----------
+        X
+            Rows, as `predict` takes them.
+
         Returns
         -------
         DecisionRules
@@ -192,7 +197,17 @@ class MachineEstimator(BaseEstimator):
     def plot_history(
         self, ax: Any = None, *, names: Any = None, against: str = "step"
     ) -> LearningCurveDisplay:
-        """Draw the learning curve (extra `plot`); see `LearningCurveDisplay`."""
+        """Draw the learning curve (extra `plot`); see `LearningCurveDisplay`.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib's axes to draw on; new ones by default.
+        names
+            Which numbers of `history_` to draw; all by default.
+        against
+            "step" or "seconds".
+        """
         from ..show import LearningCurveDisplay
 
         check_is_fitted(self, "machine_")

@@ -125,6 +125,8 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         ----------
         X
             Whatever `estimator` takes; for the codings that look at the rows, numbers.
+        y
+            A label for each row.
         sample_weight
             Weights of the rows, where `estimator` takes them.
         """

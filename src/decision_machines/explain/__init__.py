@@ -9,6 +9,7 @@
 - `change`: `counterfactual`, what would have changed the answer.
 - `identity`: `simplify`, `fingerprint` and `diff`.
 - `effects`: `partial_dependence`, `ice`, `importance`; `proximity` and `nearest` rows.
+- `shapley`: `shap_values` and interactions, exactly; `TreeExplainer`; covers counted on rows.
 
 `given` reads what people give: a row by names or as a vector, features, a box, labels. What is
 printed is written by `machine.words` and `machine.conditions`, and true of every value.

@@ -44,6 +44,13 @@ def direct_sum(
     with other links are to be added, take their margins alone first, with
     `machine.output.as_margins`.
 
+    Parameters
+    ----------
+    machines
+        At least one, whose trees are summed and whose leaves are constants.
+    weights
+        One number w for each machine; 1 by default.
+
     Raises
     ------
     InputError

@@ -102,6 +102,8 @@ def score(
         Of the files in a folder: "parquet", "arrow" or "csv".
     n_threads
         For the engine; by default all processors (one in each worker of a cluster).
+    rows_at_once
+        Rows in a batch. By default as many as keep features and answers within 16 MB.
     split_rows
         Cut Parquet files between row groups into pieces of about so many rows, each with a file of
         answers (or a partition) of its own: a cluster shares out one large file, and a run that

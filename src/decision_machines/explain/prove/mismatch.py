@@ -86,6 +86,10 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
 
     Parameters
     ----------
+    machine
+        What `dm.convert(model)` gave, or any machine with as many trees.
+    model
+        The fitted object that it should equal.
     X
         Rows as `machine.predict` takes them: an array, a sparse matrix or a table.
 
