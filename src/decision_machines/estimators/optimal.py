@@ -143,9 +143,9 @@ class OptimalTreeClassifier(_OptimalTree, MachineClassifier):
     bound_, gap_
         What no tree is below, and ``objective_ - bound_``.
     is_optimal_
-        Whether the search came to its end: then `gap_` is 0, or, where weights differ so much that
-        a leaf has less than a hundredth of an average row's, what it costs that such a leaf answers
-        as all rows do.
+        Whether the search came to its end. Then `gap_` is 0, with one exception: a leaf with less
+        weight than a hundredth of an average row answers nearly as all rows do, and `gap_` is what
+        that costs.
     classes_, feature_importances_, n_features_in_, feature_names_in_
         As in scikit-learn.
     history_, report_

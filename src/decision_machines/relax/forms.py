@@ -6,9 +6,9 @@ whatever the temperature; but soft thresholds stand between the values that thei
 hold, or between the rows given as `data` (see `gaps`), so that no such row stands on one.
 *Exact: no* means that some rows are never answered as the tree does.
 
-In the bounds, for one row and one tree: d is the depth of the exit leaf, the sums run over its
-path, and a bound on 1 - w, w being the exit leaf's weight, bounds the error of the tree's value
-by (largest value - smallest value) times it.
+In the bounds, for one row and one tree: d is the depth of the exit leaf, w is its weight, and the
+sums run over its path. The error of the tree's value is at most (largest value - smallest value)
+times 1 - w.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def score(
         Rows in a batch. By default as many as keep features and answers within 16 MB.
     split_rows
         Cut Parquet files between row groups into pieces of about so many rows, each with a file of
-        answers (or a partition) of its own: a cluster shares out one large file, and a run that
+        answers (or a partition) of its own. So several workers share one large file, and a run that
         was stopped within it goes on there.
     fresh
         Whether to remove what an earlier run wrote into the folder and start again.
