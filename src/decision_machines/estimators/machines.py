@@ -199,7 +199,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     Parameters
     ----------
     n_trees
-        How many trees, at most. Boosting with three or more classes fits so many for each class.
+        How many trees, at most. Boosting with three or more classes fits this many for each class.
     max_leaves, max_depth, min_samples_leaf
         Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.
         Equal rows count once in `min_samples_leaf`; by default it is 1 for a tree alone, and 20

@@ -2,7 +2,7 @@
 
 - `prove`: `certify` proves by probes that a machine and a model route every input alike;
   `explain_mismatch` says why rows differ where they do.
-- `paths`: `rules` in words, `code_margin` (how many tests must answer otherwise), `polynomial`.
+- `paths`: `rules` in words, `code_margin` (how many tests must change their answer), `polynomial`.
 - `space`: leaves as `boxes`, `bounds` over a box of inputs, `is_monotone`. They rest on cells:
   every feature's values cut where some test does, so that what holds for all inputs is a finite
   question.

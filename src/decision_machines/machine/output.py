@@ -104,7 +104,9 @@ class Output(Part):
             )
         if not np.isfinite(self.divisor) or self.divisor == 0:
             raise InvariantError(
-                "divisor is a number but 0", f"divisor = {self.divisor}", "use 1 for no division"
+                "divisor is a number other than 0",
+                f"divisor = {self.divisor}",
+                "use 1 for no division",
             )
         groups = self.groups
         if groups[0] != 0 or groups[-1] != len(self) or any(np.diff(groups) < 0):

@@ -147,7 +147,7 @@ class Records:
             self._write(_key(output), record)
         return done
 
-    def check_strangers(self, outputs: set[str]) -> None:
+    def check_other_answers(self, outputs: set[str]) -> None:
         """Refuse answers to files that are no longer among the data: they would be read along."""
         for name in self._visible():
             if name not in outputs:

@@ -59,7 +59,7 @@ _borrowed = _Borrowed()
 
 @contextlib.contextmanager
 def threads(n_threads: int | None, doing: str) -> Iterator[None]:
-    """Train with so many threads of torch; None leaves them as they are.
+    """Train with this many threads of torch; None leaves them as they are.
 
     Fits may run side by side in several threads: after the last of them torch has as many threads
     as before the first.
