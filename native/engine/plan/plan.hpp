@@ -80,7 +80,10 @@ struct Thresholds {
     std::vector<float> keys32;
     std::vector<uint16_t> bucket_first;
     std::vector<uint32_t> sorted;
-    bool operator==(const Thresholds&) const = default;
+    bool operator==(const Thresholds& other) const {
+        return keys32 == other.keys32 && bucket_first == other.bucket_first &&
+               sorted == other.sorted;
+    }
 };
 
 // A run of trees that share one coding of the columns.
