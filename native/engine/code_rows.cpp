@@ -89,8 +89,8 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
     const Coding coding = coding_of(section);
     // Columns of thousands of thresholds have tables that would not stay in the cache side by side:
     // one after the other, and more rows of each.
-    const int64_t table_bytes =
-        static_cast<int64_t>(4 * section.keys32.size() + 2 * section.bucket_first.size());
+    const int64_t table_bytes = static_cast<int64_t>(4 * section.thresholds->keys32.size() +
+                                                     2 * section.thresholds->bucket_first.size());
     const int64_t at_once =
         section.has_planes && table_bytes > kTablesInCache ? kBlockRows : kCodeRows;
     const bool is_beside = at_once == kCodeRows && reads_beside(tile);
@@ -164,9 +164,12 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
 }
 
 Coding Engine::coding_of(const Section& section) const {
-    return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(),  section.bucket_first.data(),
-            plan.machine.tests.t,   section.sorted.data()};
+    return {section.columns.data(),
+            static_cast<int64_t>(section.columns.size()),
+            section.thresholds->keys32.data(),
+            section.thresholds->bucket_first.data(),
+            plan.machine.tests.t,
+            section.thresholds->sorted.data()};
 }
 
 template void Engine::spread_out(Tile<float>&) const;
