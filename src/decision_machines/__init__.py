@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from . import stream as stream
     from .estimators import DecisionMachineClassifier as DecisionMachineClassifier
     from .estimators import DecisionMachineRegressor as DecisionMachineRegressor
+    from .estimators import LeafEncoder as LeafEncoder
     from .estimators import NonGreedyTreeClassifier as NonGreedyTreeClassifier
     from .estimators import NonGreedyTreeRegressor as NonGreedyTreeRegressor
     from .estimators import OptimalTreeClassifier as OptimalTreeClassifier
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
 LAZY = {
     "DecisionMachineClassifier": ("estimators", "sklearn"),
     "DecisionMachineRegressor": ("estimators", "sklearn"),
+    "LeafEncoder": ("estimators", "sklearn"),
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
     "OptimalTreeClassifier": ("estimators", "sklearn"),

@@ -2,7 +2,8 @@
 
 Data of any size is read batch by batch, scored by the `run` room, and written to files that
 appear when they are complete. `score` does it for files, here, on Dask or on Spark; the other
-functions put a machine into pipelines of the user's own: Arrow, pandas, polars, Dask, Spark.
+functions put a machine into pipelines of the user's own: Arrow, pandas, polars, Dask, DuckDB and
+Spark.
 
 `parts` finds the files, `batches` reads them, `features` matches columns, `answers` asks the
 machine, `work` does all this for one file, `sinks` writes, `records` remembers what is finished.
@@ -11,6 +12,7 @@ machine, `work` does all this for one file, `sinks` writes, `records` remembers 
 from __future__ import annotations
 
 from .dask_cluster import dask_frame
+from .duckdb_udf import duckdb_function
 from .functions import arrow_function, expr, pandas_function
 from .score import Report, score
 from .spark_cluster import spark_frame
@@ -19,6 +21,7 @@ __all__ = [
     "Report",
     "arrow_function",
     "dask_frame",
+    "duckdb_function",
     "expr",
     "pandas_function",
     "score",
