@@ -113,7 +113,7 @@ def test_no_test_of_the_rooms_is_left_out():
 def test_the_releases_that_readers_call_oldest_are_the_lower_bounds():
     from decision_machines.libraries.registry import libraries
 
-    bounds = sets.declared()
+    bounds = sets.declared(sets.all_extras())
     known = [one.releases for one in libraries() if one.releases is not None]
     names = {"scikit-learn", "XGBoost", "LightGBM", "CatBoost", "ONNX"}
     assert names <= {one.library for one in known}
