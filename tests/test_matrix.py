@@ -93,13 +93,15 @@ def test_failures_errors_and_skips_are_each_counted_once():
             "<testcase classname='a' name='bad'><failure message='1 != 2&#10;more'/></testcase>"
             "<testcase classname='a' name='broken'><error message='no such file'/></testcase>"
             "<testcase classname='a' name='left'><skipped message='no torch'/></testcase>"
+            "<testcase name='file'><skipped message='collection skipped'>"
+            "('a/test_b.py', 11, 'Skipped: no ngboost')</skipped></testcase>"
             "</testsuite></testsuites>"
         )
     )
     assert tally(report) == {
         "passed": 1,
         "failed": ["a::bad: 1 != 2", "a::broken: no such file"],
-        "skipped": {"no torch": 1},
+        "skipped": {"no ngboost": 1, "no torch": 1},
     }
 
 
