@@ -18,7 +18,7 @@ import decision_machines as dm
 from decision_machines.libraries.sklearn.pipelines.floats import Ordered, between
 
 sys.path.insert(0, str(Path(__file__).parent))
-from people import LABELS, NUMBERS, agree_or_both_refuse, odd_rows, people
+from people import LABELS, NUMBERS, agree_or_both_refuse, bins, odd_rows, people
 
 X, Y = people(200)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -53,8 +53,8 @@ NUMERIC_STEPS = [
     lambda: preprocessing.FunctionTransformer(np.square),
     lambda: preprocessing.FunctionTransformer(),
     lambda: preprocessing.Binarizer(threshold=0.5),
-    lambda: preprocessing.KBinsDiscretizer(3, encode="ordinal", quantile_method="linear"),
-    lambda: preprocessing.KBinsDiscretizer(3, encode="onehot-dense", quantile_method="linear"),
+    lambda: bins(3, "ordinal"),
+    lambda: bins(3, "onehot-dense"),
     lambda: SimpleImputer(strategy="mean", add_indicator=True),
     lambda: make_union(SimpleImputer(strategy="constant", fill_value=3.0), MissingIndicator()),
     lambda: SimpleImputer(missing_values=0.0, strategy="median"),
