@@ -23,7 +23,7 @@ ROOMS = (
     ),
     (("stream", "files and clusters of rows", ORANGE), ("train", "trees learned and tuned", GREEN)),
     (("show", "pictures, the explorer page", ORANGE),),
-    (("explain", "prove, paths, space, change, identity, effects", ORANGE),),
+    (("explain", "prove, paths, space, change, identity, effects, shapley", ORANGE),),
     (
         ("libraries", "a folder for each, one registry", BLUE),
         ("relax", "torch modules, and back", GREEN),
@@ -144,7 +144,7 @@ ROW = [
         ORANGE,
     ),
     ("run/links", "the source's own exponential", "responses", ORANGE),
-    ("machine/output", "the largest, or above a threshold; the source's labels", "", BLUE),
+    ("run/decide", "the largest, or above a threshold; the source's labels", "", ORANGE),
 ]
 
 

@@ -99,7 +99,9 @@ Description PyEngine::describe() const {
 
 std::shared_ptr<Engine> PyEngine::compiled(const Wanted& wanted) const {
     nb::gil_scoped_release release;
-    return std::make_shared<Engine>(compile(view_, kernels_, wanted));
+    Plan plan = compile(view_, kernels_, wanted);
+    if (engine_) plan.share_thresholds(engine_->plan);
+    return std::make_shared<Engine>(std::move(plan));
 }
 
 std::shared_ptr<const Engine> PyEngine::engine_for(int64_t n_rows) const {

@@ -115,7 +115,7 @@ def _timed_out(paths: list[str], timeout: float | None) -> TimedOutError:
     more = f" and {len(paths) - 1} more files" if len(paths) > 1 else ""
     return TimedOutError(
         "scoring with Dask",
-        f"no worker has told of any progress for {timeout:g} s; {min(paths)}{more} are not done",
+        f"no worker has reported any progress for {timeout:g} s; {min(paths)}{more} are not done",
         "look into the workers' logs and run again, which goes on with these files; a longer "
         "timeout=, or timeout=None, waits longer",
     )

@@ -102,10 +102,12 @@ def score(
         Of the files in a folder: "parquet", "arrow" or "csv".
     n_threads
         For the engine; by default all processors (one in each worker of a cluster).
+    rows_at_once
+        Rows in a batch. By default as many as keep features and answers within 16 MB.
     split_rows
-        Cut Parquet files between row groups into pieces of about so many rows, each with a file of
-        answers (or a partition) of its own: a cluster shares out one large file, and a run that
-        was stopped within it goes on there.
+        Cut Parquet files between row groups into pieces of about this many rows, each with a file
+        of answers (or a partition) of its own. So several workers share one large file, and a run
+        that was stopped within it goes on there.
     fresh
         Whether to remove what an earlier run wrote into the folder and start again.
     progress
@@ -115,7 +117,7 @@ def score(
         then. None shows it, too, but not for quick work in a pipe. Answers that are returned are
         read later, and show none.
     timeout
-        Seconds after which a run on Dask is given up where no worker has told of any progress: a
+        Seconds after which a run on Dask is given up where no worker has reported any progress: a
         `TimedOutError` names the files that were waited for. Files that are finished stay, the
         others are not there, and the same call goes on with them; whatever a hung worker still does
         later replaces nothing of a newer run. None waits for ever. Ray and Spark have time-outs of
@@ -223,7 +225,7 @@ def _into_folder(
     }
     with records.alone():
         records.begin(run, fresh)
-        records.check_strangers(set(paths.values()))
+        records.check_other_answers(set(paths.values()))
         finished = {part: records.finished(part, paths[part]) for part in parts}
         rows = sum(done.rows for done in finished.values() if done is not None)
         todo = [part for part in parts if finished[part] is None]
