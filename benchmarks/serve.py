@@ -3,7 +3,7 @@
     python benchmarks/serve.py [--seconds 4] [--connections 32] [--rounds 3]
 
 Both run on uvicorn with uvloop and httptools; a server has one processor, the clients another. The
-answers are compared first. Needs lightgbm, fastapi and decision-machines[serve].
+answers are compared first. Needs lightgbm, fastapi and decision-machines[cli,serve].
 """
 
 from __future__ import annotations

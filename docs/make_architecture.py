@@ -18,6 +18,7 @@ ROOMS = (
     (("cli", "one file for each command", GREY),),
     (
         ("estimators", "scikit-learn's contract", GREY),
+        ("mlflow", "an MLflow flavor", GREY),
         ("serve", "machines behind HTTP", ORANGE),
     ),
     (("stream", "files and clusters of rows", ORANGE), ("train", "trees learned and tuned", GREEN)),

@@ -168,3 +168,15 @@ def test_files_named_by_the_architecture_are_there():
     assert len(named) >= 5
     for path in named:
         assert (ROOT / "src" / "decision_machines" / path).exists(), path
+
+
+def test_the_table_of_exports_comes_from_the_results():
+    import importlib.util
+    import json
+
+    spec = importlib.util.spec_from_file_location("exports", ROOT / "benchmarks" / "exports.py")
+    exports = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(exports)
+    made = exports.table(json.loads(exports.RESULTS.read_text()))
+    shown = exports.PAGE.read_text().split(exports.BEGIN)[1].split(exports.END)[0]
+    assert shown.strip() == made.strip()

@@ -69,6 +69,7 @@ __all__ = [
     "Trees",
     "UnsupportedModelError",
     "UntestedReleaseWarning",
+    "c_library",
     "certify",
     "column_rank",
     "convert",
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from .explain import diff as diff
     from .explain import explain_mismatch as explain_mismatch
     from .explain.shapley.explainer import TreeExplainer as TreeExplainer
+    from .run.engines.c_library import c_library as c_library
     from .stream import expr as expr
     from .train.tune import tune as tune
 
@@ -111,6 +113,7 @@ LAZY = {
     "OptimalTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),
     "TreeExplainer": ("explain.shapley.explainer", None),
+    "c_library": ("run.engines.c_library", None),
     "certify": ("explain", None),
     "diff": ("explain", None),
     "explain_mismatch": ("explain", None),

@@ -19,6 +19,7 @@ class Engine(StrEnum):
 
     local = "local"
     dask = "dask"
+    ray = "ray"
     spark = "spark"
 
 
@@ -65,7 +66,7 @@ def predict(
         str | None,
         typer.Option(
             "--cluster",
-            help="A Dask scheduler's or Spark master's address; else one is started here.",
+            help="A Dask scheduler's, Ray's or a Spark master's address; else one is started here.",
         ),
     ] = None,
     format_: Annotated[

@@ -43,7 +43,7 @@ def serve(
         import uvicorn
     except ImportError:
         raise MissingLibraryError(
-            DOING, "uvicorn is not installed", "pip install 'decision-machines[serve]'"
+            DOING, "uvicorn is not installed", "pip install 'decision-machines[cli,serve]'"
         ) from None
     app = App(models, limits, watch_seconds)
     _log()

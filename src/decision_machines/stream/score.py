@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Tell = Callable[[int, float], None]
 
-CLUSTERS = {"dask": "dask_cluster", "spark": "spark_cluster"}
+CLUSTERS = {"dask": "dask_cluster", "ray": "ray_cluster", "spark": "spark_cluster"}
 """Engines other than "local" → the file of this room that runs them."""
 
 
@@ -93,11 +93,11 @@ def score(
         The data's columns that are the features, in their order. By default they are matched by
         name, or, where the model has no names, are all but the kept ones.
     engine
-        "local"; "dask" or "spark": the files are shared out among a cluster's workers, which must
-        see the same paths.
+        "local"; "dask", "ray" or "spark": the files are shared out among a cluster's workers, which
+        must see the same paths.
     cluster
-        For Dask a client or a scheduler's address, for Spark a session or a master's address;
-        None starts one on this machine.
+        For Dask a client or a scheduler's address, for Ray an address, for Spark a session or
+        a master's address; None starts one on this machine.
     format
         Of the files in a folder: "parquet", "arrow" or "csv".
     n_threads
@@ -120,13 +120,15 @@ def score(
         Seconds after which a run on Dask is given up where no worker has reported any progress: a
         `TimedOutError` names the files that were waited for. Files that are finished stay, the
         others are not there, and the same call goes on with them; whatever a hung worker still does
-        later replaces nothing of a newer run. None waits for ever. Spark has time-outs of its own.
+        later replaces nothing of a newer run. None waits for ever. Ray and Spark have time-outs of
+        their own.
 
     Returns
     -------
     Report
         Or, without `output`, the answers themselves, read when asked for: a
-        `pyarrow.RecordBatchReader`, a Dask DataFrame or a Spark DataFrame.
+        `pyarrow.RecordBatchReader`, a Dask DataFrame, a Ray Dataset or a Spark
+        DataFrame.
     """
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     chosen = None if columns is None else tuple(columns)
