@@ -128,7 +128,7 @@ def train(
     written_as = None
     if output is not None:
         written_as = target_of(output, None)
-        check_output(output)
+        check_output(output, data)
     rows = read_learning_table(data, target, drop=drop or [], weight=weight)
     taken = target_kind(rows.y, target, kind, f"reading {data}")
     rows = replace(rows, y=taken.y)

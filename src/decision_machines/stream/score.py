@@ -282,10 +282,14 @@ def _check_apart(data: Any, parts: list[Part], output: str) -> None:
     within = [folder for folder in folders if f"{place}{os.sep}".startswith(f"{folder}{os.sep}")]
     paths = [os.path.realpath(part.path) for part in parts]
     within += [path for path in paths if f"{path}{os.sep}".startswith(f"{place}{os.sep}")]
+    if not output:
+        raise InputError("writing the answers", "no name for them", "name a file or a folder")
     if within:
         raise InputError(
             f"writing {output}",
-            f"it would be in the data's folder, {within[0]}",
+            "it is the data"
+            if place in paths
+            else f"it would be in the data's folder, {within[0]}",
             "give an output outside the data's folder",
         )
 

@@ -6,12 +6,13 @@ import os
 import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
 from ..files.features import feature_columns, feature_table, ignored_columns
 from ..run.engines.processor import cpu_count
-from .ahead import ahead, mapped
+from .ahead import ahead, check_wanted, mapped
 from .answers import Answers, arrow
 from .batches import open_part
 from .sinks import sink
@@ -27,6 +28,10 @@ ROWS_AT_ONCE = 65536
 BYTES_AT_ONCE = 1 << 24
 MOST_WORKERS = 4
 """Batches scored at once: threads that share a batch wait for each other at its end."""
+
+
+STEPS_AT_ONCE = 200_000_000
+"""Tests asked, or leaves times depth for Shapley values, between two looks whether to go on."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +130,29 @@ class Scorer:
 
         def answer(batch: Batch) -> tuple[Any, float]:
             with _naming(f"scoring {batch.where}"):
-                return self.score(batch.table, schema, threads // workers), batch.share
+                return self._in_steps(batch.table, schema, threads // workers), batch.share
 
         yield from mapped(answer, ahead(opened.read(names, self.rows_at_once)), workers)
+
+    def _in_steps(self, batch: Any, schema: Any, n_threads: int) -> Any:
+        """The answers to a batch; a wish to stop is heard within a second or so."""
+        n, step = len(batch), self._rows_in_a_step
+        if n <= step:
+            check_wanted()
+            return self.score(batch, schema, n_threads)
+        found = []
+        for first in range(0, n, step):
+            check_wanted()
+            found.append(self.score(batch.slice(first, step), schema, n_threads))
+        return arrow().Table.from_batches(found).combine_chunks().to_batches()[0]
+
+    @cached_property
+    def _rows_in_a_step(self) -> int:
+        """Rows that even a large machine answers soon."""
+        machines = getattr(self.machine, "machines", None) or (self.machine,)
+        n_paths = sum(m.n_leaves if "shap" in self.task.outputs else m.n_trees for m in machines)
+        depth = max((m.depth for m in machines), default=0)
+        return max(256, STEPS_AT_ONCE // max(n_paths * depth, 1))
 
     def _open(self, part: Part) -> Any:
         task = self.task
