@@ -124,7 +124,6 @@ def predict(
     [bold]Exit codes[/]  0 done; 2 the call, the model or the data is wrong; 130 interrupted.
     """
     from ..libraries import load
-    from ..machine import single
     from ..stream import score
 
     wanted = {
@@ -133,7 +132,7 @@ def predict(
         "margin": want_margin,
         "leaves": want_leaves,
     }
-    machine = single(load(model, trust=trust), "scoring rows")
+    machine = load(model, trust=trust)
     try:
         report = score(
             machine,

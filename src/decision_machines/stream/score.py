@@ -23,7 +23,7 @@ from .work import Done, Scorer, Task
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..machine import DecisionMachine
+    from ..machine import Assembly, DecisionMachine
 
     Tell = Callable[[int, float], None]
 
@@ -54,7 +54,7 @@ class Report:
 
 
 def score(
-    machine: DecisionMachine,
+    machine: DecisionMachine | Assembly,
     data: Any,
     output: str | os.PathLike[str] | None = None,
     *,
