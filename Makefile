@@ -35,7 +35,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp for each set of extras that is installed.
-$(VENV)/.demo-stamp: EXTRAS = sklearn,plot
+$(VENV)/.demo-stamp: EXTRAS = cli,sklearn,plot
 $(VENV)/.test-stamp: EXTRAS = test
 $(VENV)/.lint-stamp: EXTRAS = lint
 $(VENV)/.docs-stamp: EXTRAS = docs

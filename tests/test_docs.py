@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import json
 import re
@@ -90,7 +91,7 @@ def test_changelog_citation_and_package_name_one_version():
 def test_the_checks_before_a_change_lands_are_all_of_them():
     script = (ROOT / ".ci" / "run").read_text()
     commands = re.findall(r"^make (\S+)$", script, re.MULTILINE)
-    assert commands == ["checks-ready", "lint", "docs", "test"]
+    assert commands == ["checks-ready", "lint", "docs", "test", "matrix-fast"]
     makefile = (ROOT / "Makefile").read_text()
     for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "sphinx-build -W"):
         assert f"$(BIN)/{tool}" in makefile
@@ -196,3 +197,12 @@ def test_charts_are_narrow_enough_for_a_telephone_and_no_text_is_cut(made_charts
 def test_the_front_page_shows_whole_outputs():
     code = (ROOT / "docs" / "index.md").read_text().split("```pycon")[1].split("```")[0]
     assert "..." not in code
+
+
+def test_the_table_of_exports_comes_from_the_results():
+    spec = importlib.util.spec_from_file_location("exports", ROOT / "benchmarks" / "exports.py")
+    exports = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(exports)
+    made = exports.table(json.loads(exports.RESULTS.read_text()))
+    shown = exports.PAGE.read_text().split(exports.BEGIN)[1].split(exports.END)[0]
+    assert shown.strip() == made.strip()

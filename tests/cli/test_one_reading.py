@@ -16,7 +16,7 @@ from pyarrow import feather, parquet
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines.cli import app
+from decision_machines.cli.app import app
 from decision_machines.files.tables import read_features, read_table
 
 FORMATS = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "arrow", "feather")

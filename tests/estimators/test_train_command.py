@@ -12,7 +12,7 @@ from read_conditions import conditions_of, holds
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines.cli import app
+from decision_machines.cli.app import app
 from decision_machines.errors import InputError
 
 

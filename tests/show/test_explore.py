@@ -1160,7 +1160,7 @@ def test_a_page_that_cannot_be_written_whole_leaves_the_old_one(tmp_path, monkey
 
 
 def test_the_command_writes_the_page(tmp_path):
-    from decision_machines.cli import app
+    from decision_machines.cli.app import app
 
     dm.figure_one().save(tmp_path / "tree.dm")
     (tmp_path / "rows.csv").write_text("id,x[1],x[2],x[3],x[4],v\n7,2,1,2,2,5\n8,0,0,0,0,1\n")

@@ -233,7 +233,7 @@ def test_chosen_columns_are_the_features_in_their_order(nameless, tmp_path):
     pq.write_table(pa.table(values), tmp_path / "in.parquet")
     found = dm.stream.score(nameless, tmp_path / "in.parquet", columns=list("vxyw"), keep="v")
     assert found.read_all().to_pylist() == [{"v": 2.0, "prediction": 5.0}]
-    with pytest.raises(dm.InputError, match="no 'u'"):
+    with pytest.raises(dm.InputError, match="no column 'u'"):
         dm.stream.score(nameless, tmp_path / "in.parquet", columns=list("vxyu"))
 
 
@@ -332,7 +332,7 @@ def test_answers_do_not_lie_among_the_data(machine, folder, out):
         (lambda m, f: dm.stream.score(m, f / "in", outputs="probs"), "outputs 'probs'"),
         (lambda m, f: dm.stream.score(m, f / "in", outputs=()), "of no kind"),
         (lambda m, f: dm.stream.score(m, f / "in", engine="ray"), "engine='ray'"),
-        (lambda m, f: dm.stream.score(m, f / "in", keep="missing"), "no 'missing'"),
+        (lambda m, f: dm.stream.score(m, f / "in", keep="missing"), "no column 'missing'"),
         (lambda m, f: dm.stream.score(m, f / "in", f / "out", format="xls"), "format='xls'"),
         (lambda m, f: dm.stream.score(m, f / "in", f / "o.csv.gz"), "packed"),
         (lambda m, f: dm.stream.score(m, f / "in", rows_at_once=0), "0 rows"),
@@ -353,7 +353,7 @@ def test_probabilities_are_refused_where_there_are_no_classes(nameless, folder):
 
 def test_missing_columns_are_named_with_their_file(machine, folder):
     rows(5).drop(columns=["q"]).to_parquet(folder / "in" / "2.parquet")
-    with pytest.raises(dm.InputError, match=r"2\.parquet: the data has no 'q'"):
+    with pytest.raises(dm.InputError, match=r"2\.parquet: the data has no column 'q'"):
         dm.stream.score(machine, folder / "in", folder / "out")
 
 

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines import cli
+from decision_machines.cli import app as cli
 from decision_machines.stream import score
 
 pd = pytest.importorskip("pandas")

@@ -199,7 +199,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     Parameters
     ----------
     n_trees
-        How many trees, at most; boosted, three classes and more have so many trees each.
+        How many trees, at most. Boosting with three or more classes fits this many for each class.
     max_leaves, max_depth, min_samples_leaf
         Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.
         Equal rows count once in `min_samples_leaf`; by default it is 1 for a tree alone, and 20
@@ -213,7 +213,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         were trained, others fine-tuned end to end by `tune`, which makes `machine_` better too.
     learning_rate, early_stopping, patience
         Of boosting: the part of each tree that counts; whether rows held out decide how many trees
-        there are; how many that help no more end it.
+        there are; after how many trees without gain it ends.
     n_iterations
         Moves of each search, or steps of an oblique tree's training: more take longer and find
         more. 0 leaves trees greedy. By default what the data ask for.
@@ -322,6 +322,10 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         ----------
         X
             (m, n) numbers, or a pandas, polars or Arrow table, whose text columns are categories.
+        y
+            A label for each row.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
         validation
             (X, y) or (X, y, weights) to choose by, instead of rows held out.
         """
@@ -365,12 +369,16 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         *,
         validation: tuple[Any, ...] | None = None,
     ) -> Self:
-        """Learn from rows X and targets y, (m,) or (m, q).
+        """Learn from rows X and targets y.
 
         Parameters
         ----------
         X
             (m, n) numbers, or a pandas, polars or Arrow table, whose text columns are categories.
+        y
+            (m,) a number for each row, or (m, q) for q targets.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
         validation
             (X, y) or (X, y, weights) to choose by, instead of rows held out.
         """

@@ -189,7 +189,17 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the tree from rows X and labels y."""
+        """Learn the tree from rows X and labels y.
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers.
+        y
+            A label for each row.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
+        """
         self._fit(X, y, sample_weight, is_classes=True)
         return self
 
@@ -212,6 +222,16 @@ class NonGreedyTreeRegressor(_NonGreedyTree, MachineRegressor):
     _constraints = CONSTRAINTS
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the tree from rows X and targets y, (m,) or (m, q)."""
+        """Learn the tree from rows X and targets y.
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers.
+        y
+            (m,) a number for each row, or (m, q) for q targets.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
+        """
         self._fit(X, y, sample_weight, is_classes=False)
         return self

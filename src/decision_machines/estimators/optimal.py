@@ -110,7 +110,7 @@ class OptimalTreeClassifier(_OptimalTree, MachineClassifier):
     ----------
     max_depth
         Tests between root and leaf, at most 5. Depth 3 takes seconds for ten thousand rows; depth 4
-        on large or noisy data and depth 5 want a `time_limit`.
+        on large or noisy data and depth 5 need a `time_limit`.
     max_leaves
         As many as the depth allows by default.
     leaf_penalty
@@ -143,9 +143,9 @@ class OptimalTreeClassifier(_OptimalTree, MachineClassifier):
     bound_, gap_
         What no tree is below, and ``objective_ - bound_``.
     is_optimal_
-        Whether the search came to its end: then `gap_` is 0, or, where weights differ so much that
-        a leaf has less than a hundredth of an average row's, what it costs that such a leaf answers
-        as all rows do.
+        Whether the search came to its end. Then `gap_` is 0, with one exception: a leaf with less
+        weight than a hundredth of an average row answers nearly as all rows do, and `gap_` is what
+        that costs.
     classes_, feature_importances_, n_features_in_, feature_names_in_
         As in scikit-learn.
     history_, report_
@@ -189,7 +189,17 @@ class OptimalTreeClassifier(_OptimalTree, MachineClassifier):
         self.keep_best_on_interrupt = keep_best_on_interrupt
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X, (m, n) numbers or a table, and labels y."""
+        """Learn from rows X and labels y.
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers, or a pandas, polars or Arrow table, whose text columns are categories.
+        y
+            A label for each row.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
+        """
         self._fit(X, y, sample_weight, "error")
         return self
 
@@ -246,6 +256,16 @@ class OptimalTreeRegressor(_OptimalTree, MachineRegressor):
         self.keep_best_on_interrupt = keep_best_on_interrupt
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X, (m, n) numbers or a table, and targets y, (m,) or (m, q)."""
+        """Learn from rows X and targets y.
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers, or a pandas, polars or Arrow table, whose text columns are categories.
+        y
+            (m,) a number for each row, or (m, q) for q targets.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
+        """
         self._fit(X, y, sample_weight, self.criterion)
         return self

@@ -92,8 +92,8 @@ def require_columns(table: Any, names: Iterable[str], doing: str) -> None:
 
 
 def _weights(table: Any, name: str, doing: str) -> Float[np.ndarray, "m"]:
-    """The column as finite weights from 0, some of them above."""
-    remedy = "name a column of finite numbers from 0, some of them above 0"
+    """The column as finite weights of at least 0, some of them above 0."""
+    remedy = "name a column of finite numbers of at least 0, some of them above 0"
     try:
         w = np.array(
             [np.nan if value is None else value for value in table[name].to_pylist()], np.float64

@@ -51,7 +51,7 @@ def page_data(
             "explore one tree, machine.tree(i), or some of them, machine.mask(others)",
         )
     if not isinstance(max_rows, (int, np.integer)) or max_rows < 1:
-        raise InputError(DOING, f"max_rows={max_rows!r}", "use a whole number from 1")
+        raise InputError(DOING, f"max_rows={max_rows!r}", "use a whole number of at least 1")
     if X is None and y is not None:
         raise InputError(DOING, "y without X", "give the rows X that y belongs to")
     rows = None if X is None else machine.features(X)

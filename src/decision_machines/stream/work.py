@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
 from ..files.features import feature_columns, feature_table, ignored_columns
+from ..machine import Assembly, DecisionMachine
 from ..run.engines.processor import cpu_count
 from .ahead import ahead, check_wanted, mapped
 from .answers import Answers, arrow
+from .assembly_answers import AssemblyAnswers
 from .batches import open_part
 from .sinks import sink
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..files.batches import Batch
-    from ..machine import DecisionMachine
     from .parts import Part
 
 ROWS_AT_ONCE = 65536
@@ -57,11 +58,15 @@ class Done:
 
 
 class Scorer:
-    """A machine put to a task: Arrow batches in, Arrow batches out."""
+    """A machine, or an assembly, put to a task: Arrow batches in, Arrow batches out."""
 
-    def __init__(self, machine: DecisionMachine, task: Task) -> None:
+    def __init__(self, machine: DecisionMachine | Assembly, task: Task) -> None:
         self.machine, self.task = machine, task
-        self.answers = Answers(machine, task.outputs)
+        self.answers: Answers | AssemblyAnswers
+        if isinstance(machine, Assembly):
+            self.columns, self.answers = machine.reads, AssemblyAnswers(machine, task.outputs)
+        else:
+            self.columns, self.answers = machine.columns, Answers(machine, task.outputs)
         if task.rows_at_once is not None and task.rows_at_once < 1:
             raise InputError(
                 "choosing the rows at once", f"{task.rows_at_once} rows", "use at least 1"
@@ -91,13 +96,13 @@ class Scorer:
     def features(self, names: Sequence[str]) -> list[str]:
         """The data's column for each feature."""
         task = self.task
-        return feature_columns(self.machine.columns, names, keep=task.keep, chosen=task.columns)
+        return feature_columns(self.columns, names, keep=task.keep, chosen=task.columns)
 
     def score(self, batch: Any, schema: Any = None, n_threads: int | None = None) -> Any:
         """The answers to a record batch."""
         pyarrow = arrow()
         found = self.features(batch.schema.names)
-        table = feature_table(batch, found, self.machine.columns)
+        table = feature_table(batch, found, self.columns)
         answers = self.answers.columns(table, n_threads or self.task.n_threads)
         kept = [batch.column(batch.schema.get_field_index(name)) for name in self.task.keep]
         schema = self.schema(batch.schema) if schema is None else schema
@@ -156,7 +161,7 @@ class Scorer:
 
     def _open(self, part: Part) -> Any:
         task = self.task
-        return open_part(part, self.machine.columns, keep=task.keep, chosen=task.columns)
+        return open_part(part, self.columns, keep=task.keep, chosen=task.columns)
 
 
 def on_worker(task: Task) -> Task:

@@ -30,7 +30,7 @@ class Mismatch:
     cause: str
     tree: int | None = None
     node: int | None = None
-    """What the source calls the test where both paths part (our number, if it has none)."""
+    """What the source calls the test where both paths separate (our number, if it has none)."""
     feature: str | None = None
     value: float | None = None
     threshold: float | None = None
@@ -87,6 +87,10 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
 
     Parameters
     ----------
+    machine
+        What `dm.convert(model)` gave, or any machine with as many trees.
+    model
+        The fitted object that it should equal.
     X
         Rows as `machine.predict` takes them: an array, a sparse matrix or a table.
 
@@ -117,7 +121,7 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
 
 
 def _leaf_mismatches(machine: DecisionMachine, oracle: Oracle, x: np.ndarray) -> list[Mismatch]:
-    """Rows that leave a tree at different leaves, each traced to the test where the paths part."""
+    """Rows that reach different leaves of a tree, each traced to where the paths separate."""
     found: list[Mismatch] = []
     if machine.trees.leaf_ids is None:
         return found

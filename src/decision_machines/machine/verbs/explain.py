@@ -242,6 +242,8 @@ class ExplainVerbs:
         ----------
         feature
             Its name or number.
+        direction
+            "increasing" or "decreasing".
         output
             Which margin, where there are several: its number, or the label of its class.
         budget
@@ -321,8 +323,11 @@ class ExplainVerbs:
         features
             One feature or two, by name or number.
         grid
-            Values of the feature (of each of two). By default the distinct values, or `n_grid`
-            equal steps between two `percentiles`.
+            Values of the feature (of each of two). By default all its labels, or its distinct
+            values; where these are `n_grid` or more, `n_grid` numbers at equal steps.
+        n_grid, percentiles
+            How many steps there are, and which shares of the rows, from 0 to 1, lie below the
+            first and the last of them.
         output
             "response" or "margin".
         individual
@@ -370,7 +375,15 @@ class ExplainVerbs:
     ) -> PartialDependence:
         """Each row's own curve as one feature moves (individual conditional expectation).
 
-        As `partial_dependence` with `individual=True`: curves are (responses, m, grid).
+        As `partial_dependence` with `individual=True`, whose other parameters it has: curves are
+        (responses, m, grid).
+
+        Parameters
+        ----------
+        X
+            Rows, as `predict` takes them.
+        feature
+            Its name or number.
 
         Examples
         --------
