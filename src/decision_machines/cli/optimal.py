@@ -42,9 +42,10 @@ def optimal_model(
 
 def proof(model: Any) -> dict[str, Any]:
     """Objective, bound and gap, and what they mean in words."""
+    leaves = model.path_.chosen if model.max_leaves == "auto" else model.max_leaves
     what = "errors" if hasattr(model, "classes_") else "squared error"
     if model.is_optimal_:
-        words = f"proven: no tree of depth {model.max_depth} and {model.max_leaves} leaves has "
+        words = f"proven: no tree of depth {model.max_depth} and {leaves} leaves has "
         words += f"less than this one's {model.objective_:.4g} of {what} on the training rows"
     else:
         words = f"not proven: this tree has {model.objective_:.4g} of {what} on the training rows, "
