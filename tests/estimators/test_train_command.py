@@ -197,3 +197,25 @@ def test_what_does_not_go_with_optimal_is_refused(rows):
     for wrong in (["--optimal", "--trees", 3], ["--optimal", "--soft"], ["--time-limit", 5]):
         with pytest.raises(InputError, match="--optimal"):
             run(rows[0] / "rows.csv", "--target", "grade", "--drop", "id", *wrong)
+
+
+# ---------------------------------------------------------------- --auto
+
+
+def test_auto_shows_the_sizes_and_the_one_chosen(rows):
+    arguments = [rows[0] / "rows.csv", "--target", "grade", "--drop", "id", "--drop", "price"]
+    arguments += ["--optimal", "--depth", 2, "--auto"]
+    done = run(*arguments)
+    assert "sizes by cross-validation:" in done.output
+    assert "chosen" in done.output
+    report = json.loads(run(*arguments, "--json").output)
+    chosen = [row["leaves"] for row in report["sizes"] if row["chosen"]]
+    assert [row["leaves"] for row in report["sizes"]] == [1, 2, 3, 4]
+    assert report["leaves"] <= chosen[0]
+    assert f"depth 2 and {chosen[0]} leaves" in report["proof"]["words"]
+
+
+def test_what_does_not_go_with_auto_is_refused(rows):
+    for wrong in (["--leaves", 4], ["--trees", 3], ["--soft"]):
+        with pytest.raises(InputError, match="--auto with"):
+            run(rows[0] / "rows.csv", "--target", "grade", "--drop", "id", "--auto", *wrong)

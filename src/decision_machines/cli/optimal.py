@@ -43,10 +43,11 @@ def optimal_model(
 
 def proof(model: Any) -> dict[str, Any]:
     """Objective, bound and gap, and what they mean in words."""
+    leaves = model.path_.chosen if model.max_leaves == "auto" else model.max_leaves
     what = "errors" if hasattr(model, "classes_") else "squared error"
     reached = f"{rounded(model.objective_)} of {what} on the training rows"
     if model.is_optimal_:
-        words = f"proven: no tree of depth {model.max_depth} and {model.max_leaves} leaves has "
+        words = f"proven: no tree of depth {model.max_depth} and {leaves} leaves has "
         words += f"less than this one's {reached}"
     else:
         words = f"not proven: this tree has {reached}, "

@@ -34,7 +34,14 @@ def train(
         Path | None,
         typer.Option("--output", "-o", help=MODEL_FILE),
     ] = None,
-    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Leaves of a tree.")] = MAX_LEAVES,
+    leaves: Annotated[
+        int | None,
+        typer.Option("--leaves", min=1, help="Leaves of a tree.", show_default=str(MAX_LEAVES)),
+    ] = None,
+    auto: Annotated[
+        bool,
+        typer.Option("--auto", help="Choose the leaves by cross-validation, at most 32."),
+    ] = False,
     depth: Annotated[
         int | None, typer.Option("--depth", min=0, help="Depth of a tree; any by default.")
     ] = None,
@@ -103,6 +110,8 @@ def train(
 
     dm train rows.parquet --target churned --leaves 8 --drop customer_id
 
+    dm train rows.csv --target species --auto
+
     dm train rows.csv --target species --trees 100 --json
 
     dm train rows.csv --target price --optimal --depth 3 --time-limit 60
@@ -137,9 +146,13 @@ def train(
     _refuse_contradictions(taken, oblique=oblique, linear=linear, balanced=balanced)
     given = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
     refuse_with_optimal(optimal, given | {"--iterations": iterations is not None}, time_limit)
+    given_with_auto = {"--leaves": leaves is not None, "--trees": trees > 1, "--soft": soft}
+    for name, is_given in given_with_auto.items():
+        if auto and is_given:
+            raise InputError("choosing how to train", f"--auto with {name}", f"leave {name} out")
     options: dict[str, Any] = {
         "n_trees": trees,
-        "max_leaves": leaves,
+        "max_leaves": "auto" if auto else (leaves or MAX_LEAVES),
         "max_depth": depth,
         "oblique": oblique,
         "leaves": "linear" if linear else "constant",
@@ -184,6 +197,8 @@ def train(
     report["interrupted"] = interrupted
     if optimal:
         report |= {"proof": proof(model), "intervals": between, "scores of CART": cart}
+    if auto:
+        report["sizes"] = model.path_.as_dicts()
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, default=str))
     else:
@@ -275,6 +290,8 @@ def _print(
         console.print(Text("no rows were kept apart: no score", "yellow"))
     if "proof" in report:
         console.print(Text(report["proof"]["words"]), soft_wrap=True)
+    if "sizes" in report:
+        console.print(Text(f"sizes by cross-validation:\n{model.path_!r}"), soft_wrap=True)
     top = list(report["importances"].items())[:5]
     if top:
         said = ", ".join(f"{name} {value:.0%}" for name, value in top)

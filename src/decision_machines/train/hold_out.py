@@ -60,6 +60,22 @@ def whole_groups(group: Int[np.ndarray, "m"], share: float, seed: Any) -> Int[np
     return np.flatnonzero(np.isin(group, chosen))
 
 
+def folds(
+    n_rows: int, n: int, seed: int, classes: Num[np.ndarray, "m"] | None = None
+) -> Int[np.ndarray, "m"]:
+    """The fold of each row, 0 to n - 1: as many rows in each, of each class alike.
+
+    Examples
+    --------
+    >>> fold = folds(20, 5, seed=0, classes=np.repeat([0, 1], 10))
+    >>> np.bincount(fold[:10]).tolist(), np.bincount(fold[10:]).tolist()
+    ([2, 2, 2, 2, 2], [2, 2, 2, 2, 2])
+    """
+    fold = np.empty(n_rows, np.int64)
+    fold[by_class(np.random.default_rng(seed), n_rows, classes)] = np.arange(n_rows) % n
+    return fold
+
+
 def hold_out(
     rows: Rows, fraction: float, seed: int, *, is_classes: bool
 ) -> tuple[Rows, Rows | None]:
