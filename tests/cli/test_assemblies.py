@@ -9,7 +9,7 @@ from spark_folders import leaf, metadata, save, split
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines.cli import app
+from decision_machines.cli.app import app
 
 pytest.importorskip("pyarrow", reason="tables of answers need pyarrow")
 joblib = pytest.importorskip("joblib")
@@ -77,6 +77,21 @@ def test_an_assembly_is_shown_and_proven_with_rows(calibrated):
     found = run("verify", folder / "model.skops", "--data", folder / "rows.csv")
     assert found.exit_code == 0, found.output
     assert "PROVEN" in found.output
+
+
+@pytest.mark.parametrize("weights", [None, [2.0, 1.0]])
+def test_votes_answer_a_table_without_rows(weights):
+    from sklearn.ensemble import VotingClassifier, VotingRegressor
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    x, y = np.arange(20.0)[:, None], np.arange(20) % 3
+    trees = [(str(d), DecisionTreeRegressor(max_depth=d)) for d in (2, 3)]
+    vote = dm.convert(VotingRegressor(trees, weights=weights).fit(x, y))
+    assert vote.predict(x[:0]).shape == (0,)
+    trees = [(str(d), DecisionTreeClassifier(max_depth=d)) for d in (2, 3)]
+    vote = dm.convert(VotingClassifier(trees, voting="soft", weights=weights).fit(x, y))
+    assert vote.predict(x[:0]).shape == (0,)
+    assert vote.predict_proba(x[:0]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("asked", ["--margin", "--leaves"])

@@ -151,7 +151,7 @@ def test_is_certified(fitted, name):
 def test_a_folder_is_verified_by_its_own_library(fitted, tmp_path):
     from typer.testing import CliRunner
 
-    from decision_machines.cli import app
+    from decision_machines.cli.app import app
 
     fitted["tree"].write().save((tmp_path / "model").as_uri())
     found = CliRunner().invoke(app, ["verify", str(tmp_path / "model")])
