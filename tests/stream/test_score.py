@@ -331,7 +331,7 @@ def test_answers_do_not_lie_among_the_data(machine, folder, out):
         (lambda m, f: dm.stream.score(m, f / "nothing"), "nothing is there"),
         (lambda m, f: dm.stream.score(m, f / "in", outputs="probs"), "outputs 'probs'"),
         (lambda m, f: dm.stream.score(m, f / "in", outputs=()), "of no kind"),
-        (lambda m, f: dm.stream.score(m, f / "in", engine="ray"), "engine='ray'"),
+        (lambda m, f: dm.stream.score(m, f / "in", engine="abacus"), "engine='abacus'"),
         (lambda m, f: dm.stream.score(m, f / "in", keep="missing"), "no column 'missing'"),
         (lambda m, f: dm.stream.score(m, f / "in", f / "out", format="xls"), "format='xls'"),
         (lambda m, f: dm.stream.score(m, f / "in", f / "o.csv.gz"), "packed"),
