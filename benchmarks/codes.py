@@ -26,8 +26,9 @@ from decision_machines import TemplateCodeClassifier
 
 HEAD = """# Codes of many classes
 
-Accuracy on a quarter kept apart, {seeds} splits; the mean over the sets, of the numbers of binary
-learners too; seconds of fitting, all sets together, on one thread of a busy machine. Written by
+Accuracy on a quarter of the rows that is kept apart, the mean of {seeds} splits. *mean* is over the
+sets, *learners* is how many binary learners are fitted, on average, and *s* are the seconds to fit
+all sets once, on one thread of a busy computer. Written by
 `benchmarks/codes.py`.
 
 """

@@ -1,6 +1,6 @@
 """Hard axis-aligned trees of equal leaf count beside tuned CART, on 20 sets.
 
-Each seed parts a set 60 / 20 / 20 into rows to learn from, to choose with and to test on, classes
+Each seed splits a set 60 / 20 / 20 into rows to learn from, to choose with and to test on, classes
 in proportion. Ours is `axis_tree` as it comes. CART is scikit-learn's, the best on the same
 validation rows of every criterion (gini, entropy; squared error), min_samples_leaf (1, 2, 5, 10,
 20, 50) and max_depth (none, 5, 10), with max_leaf_nodes the leaves that both may have. Neither

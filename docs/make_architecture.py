@@ -16,10 +16,14 @@ BLUE, ORANGE, GREEN, GREY = "#d8eaf6", "#fbe5d6", "#dcefe6", "#eceae4"
 
 ROOMS = (
     (("cli", "one file for each command", GREY),),
-    (("estimators", "scikit-learn's contract", GREY),),
+    (
+        ("estimators", "scikit-learn's contract", GREY),
+        ("mlflow", "an MLflow flavor", GREY),
+        ("serve", "machines behind HTTP", ORANGE),
+    ),
     (("stream", "files and clusters of rows", ORANGE), ("train", "trees learned and tuned", GREEN)),
     (("show", "pictures, the explorer page", ORANGE),),
-    (("explain", "prove, paths, space, change, identity, effects", ORANGE),),
+    (("explain", "prove, paths, space, change, identity, effects, shapley", ORANGE),),
     (
         ("libraries", "a folder for each, one registry", BLUE),
         ("relax", "torch modules, and back", GREEN),
@@ -140,7 +144,7 @@ ROW = [
         ORANGE,
     ),
     ("run/links", "the source's own exponential", "responses", ORANGE),
-    ("machine/output", "the largest, or above a threshold; the source's labels", "", BLUE),
+    ("run/decide", "the largest, or above a threshold; the source's labels", "", ORANGE),
 ]
 
 

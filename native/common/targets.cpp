@@ -6,7 +6,9 @@
 
 namespace dm::common {
 
-std::vector<std::string> available_targets() {
+namespace {
+
+std::vector<std::string> find_targets() {
     std::vector<std::string> found{"scalar"};
 #if defined(__x86_64__)
     const Processor processor;
@@ -17,6 +19,14 @@ std::vector<std::string> available_targets() {
 #elif defined(__ARM_NEON)
     found.push_back("neon");
 #endif
+    return found;
+}
+
+}  // namespace
+
+// Asked once: in a virtual machine the question takes longer than many an answer.
+std::vector<std::string> available_targets() {
+    static const std::vector<std::string> found = find_targets();
     return found;
 }
 

@@ -30,6 +30,17 @@ void turn_sets(const Kernels& kernels, const CategoryFeature& own, const void* p
 
 }  // namespace
 
+// Whether the features of a row lie side by side and most of them are used, as they are.
+template <typename Sum>
+bool Engine::reads_beside(const Tile<Sum>& tile) const {
+    const Source& source = tile.source;
+    const int64_t n_features = plan.machine.columns.n_features;
+    const int64_t item = source.first.dtype == Dtype::f32 ? 4 : 8;
+    return source.is_array && source.first.dtype <= Dtype::f64 && source.next == item &&
+           std::isnan(tile.missing_value) && n_features >= kBeside &&
+           2 * static_cast<int64_t>(plan.used_features.size()) >= n_features;
+}
+
 // Sparse rows are spread out first.
 template <typename Sum>
 void Engine::spread_out(Tile<Sum>& tile) const {
@@ -78,23 +89,34 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
     const Coding coding = coding_of(section);
     // Columns of thousands of thresholds have tables that would not stay in the cache side by side:
     // one after the other, and more rows of each.
-    const int64_t table_bytes =
-        static_cast<int64_t>(4 * section.keys32.size() + 2 * section.bucket_first.size());
+    const int64_t table_bytes = static_cast<int64_t>(4 * section.thresholds->keys32.size() +
+                                                     2 * section.thresholds->bucket_first.size());
     const int64_t at_once =
         section.has_planes && table_bytes > kTablesInCache ? kBlockRows : kCodeRows;
-    alignas(64) double x[kCodeRows];
+    const bool is_beside = at_once == kCodeRows && reads_beside(tile);
+    const int64_t n_beside = is_beside ? kBeside : 1;
+    const int64_t last_beside = plan.machine.columns.n_features - n_beside;
+    alignas(64) double buffer[kBeside * kCodeRows];
+    const void* x = buffer;
     for (int64_t first = 0; first < tile.n; first += at_once) {
         const int64_t last = std::min(first + at_once, tile.n);
         int64_t loaded = -1, loaded_from = -1;
         bool single = false;
         auto load = [&](int64_t number, int64_t start, int64_t m) {
-            if (loaded == number && loaded_from == start) return;
-            loaded = number;
-            loaded_from = start;
-            const Feature feature = tile.feature(number);
-            single = plan.machine.columns.single || feature.dtype == Dtype::f32;
-            kernels.load(feature, tile.row + start, m, tile.source.integers_single, single,
-                         tile.missing_value, x);
+            const int64_t own = std::min(number - number % n_beside, last_beside);
+            if (loaded != own || loaded_from != start) {
+                loaded = own;
+                loaded_from = start;
+                const Feature feature = tile.feature(own);
+                single = plan.machine.columns.single || feature.dtype == Dtype::f32;
+                if (is_beside)
+                    kernels.load_rows(feature, tile.row + start, m, single, buffer);
+                else
+                    kernels.load(feature, tile.row + start, m, tile.source.integers_single, single,
+                                 tile.missing_value, buffer);
+            }
+            x = reinterpret_cast<const char*>(buffer) +
+                (number - own) * kCodeRows * (single ? 4 : 8);
         };
         // For each run of rows that are coded together, where they start, how many they are, where
         // they stand in their planes, and their codes by row.
@@ -142,9 +164,12 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
 }
 
 Coding Engine::coding_of(const Section& section) const {
-    return {section.columns.data(), static_cast<int64_t>(section.columns.size()),
-            section.keys32.data(),  section.bucket_first.data(),
-            plan.machine.tests.t,   section.sorted.data()};
+    return {section.columns.data(),
+            static_cast<int64_t>(section.columns.size()),
+            section.thresholds->keys32.data(),
+            section.thresholds->bucket_first.data(),
+            plan.machine.tests.t,
+            section.thresholds->sorted.data()};
 }
 
 template void Engine::spread_out(Tile<float>&) const;

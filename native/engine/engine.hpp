@@ -40,6 +40,8 @@ private:
 
     // code_rows.cpp: features and their codes.
     template <typename Sum>
+    bool reads_beside(const Tile<Sum>& tile) const;
+    template <typename Sum>
     void spread_out(Tile<Sum>& tile) const;
     template <typename Sum>
     void load_linear(const Tile<Sum>& tile) const;

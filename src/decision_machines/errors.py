@@ -55,7 +55,7 @@ class MissingLibraryError(DecisionMachinesError, ImportError):
 
 
 class TimedOutError(DecisionMachinesError, TimeoutError):
-    """Others that we wait for, such as the workers of a cluster, say nothing any more."""
+    """Others that we wait for, such as the workers of a cluster, do not answer any more."""
 
 
 class InexactWarning(UserWarning):

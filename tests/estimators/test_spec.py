@@ -149,7 +149,7 @@ def test_weights_of_very_different_size_are_no_obstacle(which):
 )
 @pytest.mark.parametrize("which", ["one of classes", "bound of numbers"])
 def test_bad_weights_are_refused_with_what_weights_may_be(which, weight, words):
-    assert "weight from 0" in refused(which, words, X, sample_weight=weight)
+    assert "weight of at least 0" in refused(which, words, X, sample_weight=weight)
 
 
 @pytest.mark.parametrize("weights", [{0: -1, 1: 1}, {0: "a", 1: 1}, {0: np.nan, 1: 1}])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from read_conditions import conditions_of, holds
 from typer.testing import CliRunner
 
 import decision_machines as dm
@@ -62,6 +64,39 @@ def test_classes_are_guessed_scored_shown_and_written(rows, tmp_path):
     known = table[table["grade"].notna()]
     answers = machine.predict(known[["colour", "size"]])
     assert np.mean(answers == known["grade"]) > 0.9
+
+
+def test_the_printed_rules_read_back_are_the_written_machine(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(17, 90, 300),
+            "pay": rng.standard_normal(300) / 3,
+            "town": rng.choice(["p", "q, r", "s"], 300),
+        }
+    )
+    right = (table["age"] > 40) & (table["town"] != "s") | (table["pay"] > 0.3)
+    table["grade"] = np.where(right, "high", "low")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    out = tmp_path / "model.dm"
+    done = run(tmp_path / "rows.csv", "--target", "grade", "--leaves", 8, "-o", out)
+    printed = [line.strip() for line in done.stdout.splitlines() if line.startswith("  if ")]
+    machine = dm.load(out)
+    assert len(printed) == machine.n_leaves
+    assert not re.search(r"age [<≤>≥] \d+\.", done.stdout)
+    answers = machine.predict(table[["age", "pay", "town"]])
+    for i, row in table.iterrows():
+        met = [
+            rule
+            for rule in printed
+            if all(
+                holds(said, name, row[name], machine.columns)
+                for said in conditions_of(rule)
+                for name in [next(n for n in table.columns if n in said.split())]
+            )
+        ]
+        assert len(met) == 1
+        assert re.search(r"then (\w+)", met[0])[1] == answers[i]
 
 
 def test_numbers_are_guessed_and_json_says_all(rows):
@@ -162,3 +197,25 @@ def test_what_does_not_go_with_optimal_is_refused(rows):
     for wrong in (["--optimal", "--trees", 3], ["--optimal", "--soft"], ["--time-limit", 5]):
         with pytest.raises(InputError, match="--optimal"):
             run(rows[0] / "rows.csv", "--target", "grade", "--drop", "id", *wrong)
+
+
+# ---------------------------------------------------------------- --auto
+
+
+def test_auto_shows_the_sizes_and_the_one_chosen(rows):
+    arguments = [rows[0] / "rows.csv", "--target", "grade", "--drop", "id", "--drop", "price"]
+    arguments += ["--optimal", "--depth", 2, "--auto"]
+    done = run(*arguments)
+    assert "sizes by cross-validation:" in done.output
+    assert "chosen" in done.output
+    report = json.loads(run(*arguments, "--json").output)
+    chosen = [row["leaves"] for row in report["sizes"] if row["chosen"]]
+    assert [row["leaves"] for row in report["sizes"]] == [1, 2, 3, 4]
+    assert report["leaves"] <= chosen[0]
+    assert f"depth 2 and {chosen[0]} leaves" in report["proof"]["words"]
+
+
+def test_what_does_not_go_with_auto_is_refused(rows):
+    for wrong in (["--leaves", 4], ["--trees", 3], ["--soft"]):
+        with pytest.raises(InputError, match="--auto with"):
+            run(rows[0] / "rows.csv", "--target", "grade", "--drop", "id", "--auto", *wrong)

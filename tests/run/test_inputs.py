@@ -110,6 +110,24 @@ def test_no_engine_minds_the_layout(layout, engine):
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [7, 8, 9, 15, 16, 17, 31])
+@pytest.mark.parametrize("given", [np.float32, np.float64])
+def test_features_side_by_side_are_read_as_features_apart(n_features, dtype, given):
+    # Rows of a C array are read for eight features at a time, the last eight shifted to fit.
+    machine = make_machine(
+        [9] * 12, np.random.default_rng(n_features), n_features=n_features, dtype=dtype
+    )
+    with np.errstate(over="ignore"):
+        rows = probe_rows(machine, max_rows=300).astype(given)
+    padded = np.full((len(rows), n_features + 3), np.nan, dtype=given)
+    padded[:, :n_features] = rows
+    apart = machine.apply(np.asfortranarray(rows), engine="native")
+    np.testing.assert_array_equal(apart, walk_all(machine, rows))
+    for X in (np.ascontiguousarray(rows), padded[:, :n_features]):
+        np.testing.assert_array_equal(machine.apply(X, engine="native"), apart)
+
+
 def test_a_broadcast_row_is_read_as_many_rows():
     assert unnamed().predict(np.broadcast_to(np.array(ROW), (5, 4))).tolist() == [5.0] * 5
 

@@ -599,3 +599,17 @@ def test_crowded_thresholds_are_ranked_as_even_ones_are():
         X = np.r_[near, np.inf, -np.inf, np.nan][:, None]
         check(machine, X)
         check(machine, X.astype(np.float32))
+
+
+def test_a_deep_forest_takes_at_most_16_bytes_a_node_after_calls_of_few_rows_too():
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 20)).astype(np.float32)
+    y = X[:, 0] * X[:, 1] + rng.normal(size=4000) > 0
+    machine = dm.convert(RandomForestClassifier(20, random_state=0).fit(X, y))
+    many = machine.margin(X[:2000])
+    np.testing.assert_array_equal(machine.margin(X[:10]), many[:10])
+    plan = machine._prepared.compiled(machine).plan.describe()
+    nodes = machine.n_tests + machine.n_leaves
+    assert 0 < plan.n_bytes + plan.n_few_bytes <= 16 * nodes

@@ -37,6 +37,19 @@ def test_files_hold_the_values_of_memory(machine, tmp_path):
     np.testing.assert_allclose(total, machine.margin(X)[:, 1], atol=1e-12)
 
 
+@pytest.mark.parametrize("outputs", ["shap", ("predict", "proba", "margin", "leaves")])
+def test_a_batch_answered_in_steps_is_the_batch(machine, tmp_path, monkeypatch, outputs):
+    rows = pd.concat([X, X, X]).reset_index(drop=True)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    tables = []
+    for steps in (1, 10**12):
+        monkeypatch.setattr("decision_machines.stream.work.STEPS_AT_ONCE", steps)
+        score(machine, tmp_path / "rows.parquet", tmp_path / f"{steps}.parquet", outputs=outputs)
+        tables.append(pd.read_parquet(tmp_path / f"{steps}.parquet"))
+    assert len(tables[0]) == 900
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
+
+
 def test_polars_and_arrow_functions_hold_the_values_of_memory(machine):
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     expected = machine.shap_values(X).reshape(300, -1)

@@ -575,7 +575,7 @@ def test_the_command_answers_in_json_and_goes_on_from_checkpoints(files, tmp_pat
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        (["--target", "z"], "has no 'z'"),
+        (["--target", "z"], "has no column 'z'"),
         (["--target", "y", "--validation", "nothing.csv"], "neither a share nor a file"),
         (["--target", "y", "--objective", "cubic"], "use one of"),
         (["--target", "y", "--checkpoint", "/nowhere/at/all"], "does not exist"),

@@ -97,7 +97,9 @@ def _name(requirement: str) -> str:
 
 
 def _parts(requirement: str) -> tuple[str, str]:
-    found = re.fullmatch(r"([A-Za-z0-9._-]+(?:\[\w+\])?)>=([0-9.]+)", requirement)
+    """Name and lower bound; where it is needed, which a marker says, is not the matrix's matter."""
+    bound = requirement.split(";")[0].strip()
+    found = re.fullmatch(r"([A-Za-z0-9._-]+(?:\[\w+\])?)>=([0-9.]+)", bound)
     if found is None:
         raise SystemExit(f"reading requirements: {requirement!r} has no lower bound name>=release")
     return found[1], found[2]

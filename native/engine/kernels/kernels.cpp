@@ -102,6 +102,7 @@ extern const Kernels kernels = {
     kTwigCost,
     kSplits,
     load,
+    load_rows,
     code,
     code_categories,
     spread_bits,

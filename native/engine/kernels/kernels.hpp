@@ -16,6 +16,8 @@ constexpr int64_t kBlockRows = 1024;  // rows to one operation of a tree
 constexpr int64_t kBlockBytes = kBlockRows / 8;
 constexpr int64_t kCodeRows = 128;  // rows whose features are coded together, while they are in L1
 
+constexpr int64_t kBeside = 8;  // features that are read together where a row's lie together
+
 enum class Rule : uint8_t { value = 0, nan_as_zero = 1, zero_as_nan = 2, member = 3 };
 enum class Dtype : uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
 constexpr int kSplitsFloat = 1, kSplitsDouble = 2;
@@ -309,6 +311,8 @@ struct Kernels {
     // Values of one feature, cast as the machine casts them. x is float where `single`.
     void (*load)(const Feature& feature, int64_t row, int64_t n, bool integers_single, bool single,
                  double missing_value, void* x);
+    // Values of kBeside features that lie side by side, floats or doubles; n is at most kCodeRows.
+    void (*load_rows)(const Feature& first, int64_t row, int64_t n, bool single, void* x);
     // Codes of one column into its planes; low and high point at the first row, or are null.
     void (*code)(const Coding& coding, int64_t column, const void* x, bool single, int64_t n,
                  void* low, void* high);

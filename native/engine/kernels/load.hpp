@@ -97,4 +97,25 @@ void load(const Feature& feature, int64_t row, int64_t n, bool integers_single, 
         load_values(feature, row, n, integers_single, missing_value, static_cast<double*>(x));
 }
 
+// Rows that lie together are read once for kBeside features, not once for each: x has a run of
+// kCodeRows values for each of them.
+template <typename Raw, typename T>
+void load_rows_as(const Feature& first, int64_t row, int64_t n, T* x) {
+    const char* p = first.data + row * first.stride;
+    for (int64_t i = 0; i < n; ++i, p += first.stride) {
+        Raw values[kBeside];
+        std::memcpy(values, p, sizeof values);
+        for (int64_t j = 0; j < kBeside; ++j) x[j * kCodeRows + i] = static_cast<T>(values[j]);
+    }
+}
+
+void load_rows(const Feature& first, int64_t row, int64_t n, bool single, void* x) {
+    if (first.dtype == Dtype::f32)
+        load_rows_as<float>(first, row, n, static_cast<float*>(x));
+    else if (single)
+        load_rows_as<double>(first, row, n, static_cast<float*>(x));
+    else
+        load_rows_as<double>(first, row, n, static_cast<double*>(x));
+}
+
 }  // namespace

@@ -90,12 +90,14 @@ bool add_buckets(const std::vector<double>& keys, Column& column, Section& secti
             before += counts[i];
         }
         buckets.keys = static_cast<uint8_t>(most);
-        buckets.first = static_cast<uint32_t>(section.bucket_first.size());
-        section.bucket_first.insert(section.bucket_first.end(), first.begin(), first.end());
-        section.keys32.insert(section.keys32.end(), floats.begin(), floats.end());
+        buckets.first = static_cast<uint32_t>(section.thresholds->bucket_first.size());
+        section.thresholds->bucket_first.insert(section.thresholds->bucket_first.end(),
+                                                first.begin(), first.end());
+        section.thresholds->keys32.insert(section.thresholds->keys32.end(), floats.begin(),
+                                          floats.end());
         // Comparisons go on beyond the last key.
-        section.keys32.resize(section.keys32.size() + kMostBucketKeys,
-                              std::numeric_limits<float>::infinity());
+        section.thresholds->keys32.resize(section.thresholds->keys32.size() + kMostBucketKeys,
+                                          std::numeric_limits<float>::infinity());
         column.buckets = buckets;
         return true;
     }
@@ -106,12 +108,13 @@ bool add_buckets(const std::vector<double>& keys, Column& column, Section& secti
 // doubles a test for each threshold, to decide between equal floats.
 void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& keys, Column& column,
               Section& section) {
-    column.keys = static_cast<uint32_t>(section.keys32.size());
+    column.keys = static_cast<uint32_t>(section.thresholds->keys32.size());
     if (!m.columns.single) {
-        column.sorted = static_cast<uint32_t>(section.sorted.size());
-        section.sorted.resize(section.sorted.size() + column.n);
+        column.sorted = static_cast<uint32_t>(section.thresholds->sorted.size());
+        section.thresholds->sorted.resize(section.thresholds->sorted.size() + column.n);
         for (const int64_t j : tests)
-            section.sorted[column.sorted + rank_of(m.tests.t[j], keys)] = static_cast<uint32_t>(j);
+            section.thresholds->sorted[column.sorted + rank_of(m.tests.t[j], keys)] =
+                static_cast<uint32_t>(j);
     }
     // A small tree is searched in registers.
     if (column.width > 1 && add_buckets(keys, column, section)) return;
@@ -120,8 +123,9 @@ void add_keys(const Machine& m, const Tests& tests, const std::vector<double>& k
     while ((int64_t{1} << levels) <= column.n) ++levels;
     column.levels = static_cast<uint8_t>(levels);
     const int64_t size = int64_t{1} << levels;
-    section.keys32.resize(section.keys32.size() + size, std::numeric_limits<float>::infinity());
-    float* tree = section.keys32.data() + column.keys;
+    section.thresholds->keys32.resize(section.thresholds->keys32.size() + size,
+                                      std::numeric_limits<float>::infinity());
+    float* tree = section.thresholds->keys32.data() + column.keys;
     tree[0] = std::numeric_limits<float>::quiet_NaN();
     for (int64_t i = 1; i < size; ++i) {
         // Key i of level l is number (2 (i - 2^l) + 1) 2^(levels - l - 1) - 1 in order.

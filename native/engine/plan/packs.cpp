@@ -72,7 +72,7 @@ bool code_columns(const Section& section, const std::vector<int32_t>& used_featu
         // node. The last key of a level is infinite, so that no search leaves it.
         std::vector<std::vector<float>> levels(1);
         for (uint32_t k = 0; k < column.n; ++k)
-            levels[0].push_back(section.keys32[column.keys + key_place(column, k)]);
+            levels[0].push_back(section.thresholds->keys32[column.keys + key_place(column, k)]);
         const float infinity = std::numeric_limits<float>::infinity();
         levels[0].resize((column.n + 16) / 16 * 16, infinity);
         while (levels.back().size() > 16) {

@@ -121,7 +121,7 @@ void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
         std::optional<PackPlan> packs = make_packs(plan, coded);
         if (packs) {
             plan.packs = std::move(*packs);
-            plan.sections[0].keys32 = {};
+            plan.sections[0].thresholds->keys32 = {};
             plan.sections[0].tables = {};
             return set_kind(Kind::pack, plan);
         }
@@ -150,6 +150,14 @@ Plan compile(const Machine& machine, const Kernels* kernels, const Wanted& wante
     return plan;
 }
 
+void Plan::share_thresholds(const Plan& other) {
+    for (size_t i = 0; i < std::min(sections.size(), other.sections.size()); ++i)
+        if (*sections[i].thresholds == *other.sections[i].thresholds) {
+            sections[i].thresholds = other.sections[i].thresholds;
+            sections[i].are_shared = true;
+        }
+}
+
 int64_t Plan::n_bytes() const {
     auto bytes = [](const auto&... vectors) {
         return (static_cast<int64_t>(vectors.size() * sizeof(vectors[0])) + ... + 0);
@@ -163,9 +171,10 @@ int64_t Plan::n_bytes() const {
                           packs.trees, packs.rights, packs.rights_of);
     for (const Top& top : tops) total += bytes(top.tests, top.selects, top.bits, top.nodes);
     for (const Section& section : sections) {
-        total +=
-            bytes(section.columns, section.keys32, section.bucket_first, section.sorted,
-                  section.planes, section.tables, section.record_columns, section.record_planes);
+        total += bytes(section.columns, section.planes, section.tables, section.record_columns,
+                       section.record_planes);
+        const Thresholds& held = *section.thresholds;
+        if (!section.are_shared) total += bytes(held.keys32, held.bucket_first, held.sorted);
         for (const CategoryFeature& own : section.categories)
             total += bytes(own.codes, own.far, own.far_codes, own.sets_by_code);
         for (const Group& group : section.groups)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -74,12 +75,22 @@ struct RecordPlane {
     bool is_other;
 };
 
-// A run of trees that share one coding of the columns.
-struct Section {
-    std::vector<Column> columns;
+// The thresholds of a section's columns, see Coding.
+struct Thresholds {
     std::vector<float> keys32;
     std::vector<uint16_t> bucket_first;
     std::vector<uint32_t> sorted;
+    bool operator==(const Thresholds& other) const {
+        return keys32 == other.keys32 && bucket_first == other.bucket_first &&
+               sorted == other.sorted;
+    }
+};
+
+// A run of trees that share one coding of the columns.
+struct Section {
+    std::vector<Column> columns;
+    std::shared_ptr<Thresholds> thresholds = std::make_shared<Thresholds>();
+    bool are_shared = false;  // the thresholds, with another plan of the machine, which counts them
     std::vector<CategoryFeature> categories;
     std::vector<uint8_t> tables;  // of the sets
     int64_t first, last;          // trees
@@ -204,6 +215,8 @@ struct Plan {
         else
             return values64.data();
     }
+    // Thresholds that are equal to those of another plan are held once.
+    void share_thresholds(const Plan& other);
     int64_t n_bytes() const;
 };
 

@@ -24,6 +24,7 @@ from .explain import explain
 from .explore import explore
 from .inspect import inspect
 from .predict import predict
+from .serve import serve
 from .train import train
 from .tune import tune
 from .verify import verify
@@ -94,6 +95,7 @@ for command in (
     train,
     tune,
     explore,
+    serve,
     bench,
     diff,
 ):

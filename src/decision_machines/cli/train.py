@@ -34,7 +34,14 @@ def train(
         Path | None,
         typer.Option("--output", "-o", help=MODEL_FILE),
     ] = None,
-    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Leaves of a tree.")] = MAX_LEAVES,
+    leaves: Annotated[
+        int | None,
+        typer.Option("--leaves", min=1, help="Leaves of a tree.", show_default=str(MAX_LEAVES)),
+    ] = None,
+    auto: Annotated[
+        bool,
+        typer.Option("--auto", help="Choose the leaves by cross-validation, at most 32."),
+    ] = False,
     depth: Annotated[
         int | None, typer.Option("--depth", min=0, help="Depth of a tree; any by default.")
     ] = None,
@@ -103,6 +110,8 @@ def train(
 
     dm train rows.parquet --target churned --leaves 8 --drop customer_id
 
+    dm train rows.csv --target species --auto
+
     dm train rows.csv --target species --trees 100 --json
 
     dm train rows.csv --target price --optimal --depth 3 --time-limit 60
@@ -120,7 +129,7 @@ def train(
             "scikit-learn is not installed",
             "pip install 'decision-machines[sklearn,data]'",
         ) from None
-    from ..files.learning_table import read_learning_table
+    from ..files.learning_table import integer_columns, read_learning_table
     from ..libraries.targets import target_of
     from .held_out import cart_scores, hold_out, intervals, scores
     from .output import check_output, write_model
@@ -128,7 +137,7 @@ def train(
     written_as = None
     if output is not None:
         written_as = target_of(output, None)
-        check_output(output)
+        check_output(output, data)
     rows = read_learning_table(data, target, drop=drop or [], weight=weight)
     taken = target_kind(rows.y, target, kind, f"reading {data}")
     rows = replace(rows, y=taken.y)
@@ -137,9 +146,13 @@ def train(
     _refuse_contradictions(taken, oblique=oblique, linear=linear, balanced=balanced)
     given = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
     refuse_with_optimal(optimal, given | {"--iterations": iterations is not None}, time_limit)
+    given_with_auto = {"--leaves": leaves is not None, "--trees": trees > 1, "--soft": soft}
+    for name, is_given in given_with_auto.items():
+        if auto and is_given:
+            raise InputError("choosing how to train", f"--auto with {name}", f"leave {name} out")
     options: dict[str, Any] = {
         "n_trees": trees,
-        "max_leaves": leaves,
+        "max_leaves": "auto" if auto else (leaves or MAX_LEAVES),
         "max_depth": depth,
         "oblique": oblique,
         "leaves": "linear" if linear else "constant",
@@ -184,10 +197,12 @@ def train(
     report["interrupted"] = interrupted
     if optimal:
         report |= {"proof": proof(model), "intervals": between, "scores of CART": cart}
+    if auto:
+        report["sizes"] = model.path_.as_dicts()
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, default=str))
     else:
-        _print(model, judged, report, output)
+        _print(model, judged, report, output, integer_columns(rows.features))
     if interrupted:
         typer.echo("interrupted; this is the best so far", err=True)
         raise typer.Exit(130)
@@ -253,7 +268,11 @@ def _report(
 
 
 def _print(
-    model: Any, judged: dict[str, float], report: dict[str, Any], output: Path | None
+    model: Any,
+    judged: dict[str, float],
+    report: dict[str, Any],
+    output: Path | None,
+    integers: list[str],
 ) -> None:
     console = Console()
     machine = model.machine_
@@ -271,6 +290,8 @@ def _print(
         console.print(Text("no rows were kept apart: no score", "yellow"))
     if "proof" in report:
         console.print(Text(report["proof"]["words"]), soft_wrap=True)
+    if "sizes" in report:
+        console.print(Text(f"sizes by cross-validation:\n{model.path_!r}"), soft_wrap=True)
     top = list(report["importances"].items())[:5]
     if top:
         said = ", ".join(f"{name} {value:.0%}" for name, value in top)
@@ -278,6 +299,6 @@ def _print(
     console.print(Text(f"{machine!r}; {report['seconds']:.1f} s"), soft_wrap=True)
     is_readable = not machine.is_oblique or machine.n_features <= MOST_TERMS
     if machine.n_trees == 1 and machine.n_leaves <= MOST_RULES and is_readable:
-        console.print(Text(str(machine.rules())), soft_wrap=True)
+        console.print(Text(str(machine.rules(integers=integers))), soft_wrap=True)
     if output is not None:
         console.print(Text(f"written to {output}"), soft_wrap=True)

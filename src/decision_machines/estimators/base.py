@@ -145,7 +145,7 @@ class MachineEstimator(BaseEstimator):
         return distinct_rows(x, codes, w)
 
     def _check_weights(self, weight: Any, x: np.ndarray, doing: str) -> np.ndarray:
-        """A finite weight from 0 for each row."""
+        """A finite weight of at least 0 for each row."""
         try:
             found: np.ndarray = _check_sample_weight(
                 weight, x, dtype=np.float64, ensure_non_negative=True
@@ -181,6 +181,11 @@ class MachineEstimator(BaseEstimator):
     def explain(self, X: Any) -> DecisionRules:
         """The path of each row through each tree, as rules that people read.
 
+        Parameters
+        ----------
+        X
+            Rows, as `predict` takes them.
+
         Returns
         -------
         DecisionRules
@@ -192,7 +197,17 @@ class MachineEstimator(BaseEstimator):
     def plot_history(
         self, ax: Any = None, *, names: Any = None, against: str = "step"
     ) -> LearningCurveDisplay:
-        """Draw the learning curve (extra `plot`); see `LearningCurveDisplay`."""
+        """Draw the learning curve (extra `plot`); see `LearningCurveDisplay`.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib's axes to draw on; new ones by default.
+        names
+            Which numbers of `history_` to draw; all by default.
+        against
+            "step" or "seconds".
+        """
         from ..show import LearningCurveDisplay
 
         check_is_fitted(self, "machine_")

@@ -114,7 +114,7 @@ def tree_of_machine(
 ) -> ClassTree:
     """The classes in the order in which a fitted tree tells them apart.
 
-    A class goes to the side of a test where most of its rows go; tests that part no classes are
+    A class goes to the side of a test where most of its rows go; tests that separate no classes are
     passed over; classes that share a leaf in the end are halved.
     """
     one = machine.tree(tree)

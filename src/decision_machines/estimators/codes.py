@@ -50,10 +50,10 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     Parameters
     ----------
     estimator
-        Any classifier of two classes, with `predict_proba` or `decision_function` at best; by
+        Any classifier of two classes, preferably with `predict_proba` or `decision_function`; by
         default logistic regression on features of unit scale.
     coding
-        "confusion": trees over classes that part last what a quick learner confuses most, the
+        "confusion": trees over classes that split last what a quick learner confuses most, the
         first by clustering, the others around pairs drawn at random. "tree": the order in which
         fitted CART trees tell the classes apart. "random": random halves; best for learners that
         are strong and unsteady (trees), as "confusion" is for simple ones (linear). A
@@ -125,6 +125,8 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         ----------
         X
             Whatever `estimator` takes; for the codings that look at the rows, numbers.
+        y
+            A label for each row.
         sample_weight
             Weights of the rows, where `estimator` takes them.
         """
@@ -200,7 +202,9 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         except ValueError as error:
             raise refused(DOING, error) from error
         if not np.any(w > 0):
-            raise InputError(DOING, "all sample weights are zero", "give a row a weight above 0")
+            raise InputError(
+                DOING, "all sample weights are zero", "give at least one row a weight above 0"
+            )
         return w
 
     # ------------------------------------------------------------------ the code
@@ -352,7 +356,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def predict_proba(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) the geometric mean of the trees' probabilities, made to sum to 1.
 
-        There with ``decoding="loss"`` alone.
+        Only with ``decoding="loss"``.
         """
         scores = self._scores(X)
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -369,11 +373,13 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
 def _given_code(M: Any, n_classes: int) -> np.ndarray:
     M = np.asarray(M.toarray() if sp.issparse(M) else M)
-    if M.ndim != 2 or len(M) != n_classes or not np.all(np.isin(M, (-1, 0, 1))):
+    is_ternary = np.isin(M, (-1, 0, 1))
+    if M.ndim != 2 or len(M) != n_classes or not np.all(is_ternary):
         raise InputError(
             DOING,
-            f"coding is a matrix of shape {M.shape} for {n_classes} classes, or has other entries "
-            "than -1, 0 and +1",
+            f"coding holds {M[~is_ternary].tolist()[0]!r}"
+            if M.ndim == 2 and len(M) == n_classes
+            else f"coding is a matrix of shape {M.shape} for {n_classes} classes",
             f"give {n_classes} rows of -1, 0 and +1",
         )
     code: np.ndarray = M.astype(np.int8)

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from ..train.fit import Fit
 from ..train.hold_out import hold_out
+from ..train.rows import Rows
+from .auto_size import with_size
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .importance import feature_importances
-from .parameters import CLASS_WEIGHT, NOTHING, SEED, THREADS, VERBOSE, Flag, Number, Several, Whole
+from .parameters import (
+    AUTO,
+    CLASS_WEIGHT,
+    NOTHING,
+    SEED,
+    THREADS,
+    VERBOSE,
+    Flag,
+    Number,
+    Several,
+    Whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +29,7 @@ if TYPE_CHECKING:
     from ..progress import Verbosity
 
 CONSTRAINTS: dict[str, tuple[Any, ...]] = {
-    "max_leaves": (Whole(1),),
+    "max_leaves": (Whole(1), AUTO),
     "max_depth": (NOTHING, Whole(0)),
     "axis_aligned": (Flag(),),
     "n_restarts": (Whole(1),),
@@ -36,7 +50,7 @@ class _NonGreedyTree:
 
     def __init__(
         self,
-        max_leaves: int = 16,
+        max_leaves: int | str = 16,
         *,
         max_depth: int | None = None,
         axis_aligned: bool = False,
@@ -65,13 +79,13 @@ class _NonGreedyTree:
         self.verbose = verbose
         self.keep_best_on_interrupt = keep_best_on_interrupt
 
-    def _fit(self: Any, X: Any, y: Any, sample_weight: Any, is_classes: bool) -> None:
+    def _learned(self: Any, rows: Rows, seed: int) -> Fit:
+        """One tree of rows that are read; some of them are held out to choose by."""
         from ..train.non_greedy import non_greedy_tree
 
-        rows = self._read(X, y, sample_weight)
-        seed = self._seed
+        is_classes = isinstance(self, MachineClassifier)
         own, held = hold_out(rows, self.validation_fraction, seed, is_classes=is_classes)
-        found = non_greedy_tree(
+        return non_greedy_tree(
             own.X,
             own.y,
             n_classes=len(self.classes_) if is_classes else None,
@@ -91,9 +105,18 @@ class _NonGreedyTree:
             verbose=self.verbose,
             keep_best_on_interrupt=self.keep_best_on_interrupt,
         )
+
+    def _fit(self: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        rows = self._read(X, y, sample_weight)
+        seed = self._seed
+        chosen, interrupted = with_size(self, rows, seed)
+        found = chosen._learned(rows, seed)
+        is_classes = isinstance(self, MachineClassifier)
         machine = without_light_leaves(found.machine, rows) if is_classes else found.machine
         self._keep(machine)
         self.history_, self.report_ = found.history, found.report
+        if interrupted:
+            self.report_["interrupted"] = True
         self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
 
 
@@ -107,7 +130,8 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
     Parameters
     ----------
     max_leaves, max_depth
-        Size of the tree.
+        Size of the tree. ``max_leaves="auto"`` chooses a size by cross-validation, as in
+        `DecisionMachineClassifier`.
     axis_aligned
         Whether each test keeps reading the one feature of its start.
     n_restarts
@@ -136,6 +160,9 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
     ----------
     machine_
         The tree, an oblique `DecisionMachine`.
+    path_
+        With ``max_leaves="auto"``: sizes, scores and standard errors, a `SizePath`; print it, or
+        ``path_.plot()`` it.
     classes_, feature_importances_
         As in scikit-learn.
     history_, report_
@@ -155,7 +182,7 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
 
     def __init__(
         self,
-        max_leaves: int = 16,
+        max_leaves: int | str = 16,
         *,
         max_depth: int | None = None,
         axis_aligned: bool = False,
@@ -189,8 +216,18 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the tree from rows X and labels y."""
-        self._fit(X, y, sample_weight, is_classes=True)
+        """Learn the tree from rows X and labels y.
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers.
+        y
+            A label for each row.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
+        """
+        self._fit(X, y, sample_weight)
         return self
 
 
@@ -212,6 +249,16 @@ class NonGreedyTreeRegressor(_NonGreedyTree, MachineRegressor):
     _constraints = CONSTRAINTS
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the tree from rows X and targets y, (m,) or (m, q)."""
-        self._fit(X, y, sample_weight, is_classes=False)
+        """Learn the tree from rows X and targets y.
+
+        Parameters
+        ----------
+        X
+            (m, n) numbers.
+        y
+            (m,) a number for each row, or (m, q) for q targets.
+        sample_weight
+            A weight for each row; a weight of 2 is a row given twice.
+        """
+        self._fit(X, y, sample_weight)
         return self

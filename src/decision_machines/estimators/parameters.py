@@ -111,6 +111,7 @@ class Several:
 
 
 NOTHING = OneOf((None,))
+AUTO = OneOf(("auto",))
 SEED = (NOTHING, Whole(0), Kind((np.random.RandomState,), "a numpy RandomState"))
 CLASS_WEIGHT = (OneOf((None, "balanced")), Kind((Mapping,), "a dictionary class → weight"))
 THREADS = (NOTHING, Whole(1))

@@ -71,7 +71,9 @@ def refused_weights(doing: str, error: Exception) -> InputError:
     found = shortened(error).rstrip("!")
     if "sample_weight" not in found:
         found = f"sample_weight: {found}"
-    return InputError(doing, found, "pass one finite weight from 0 for each row, some above 0")
+    return InputError(
+        doing, found, "pass one finite weight of at least 0 for each row, some above 0"
+    )
 
 
 def shortened(error: Exception) -> str:

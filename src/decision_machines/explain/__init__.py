@@ -2,13 +2,14 @@
 
 - `prove`: `certify` proves by probes that a machine and a model route every input alike;
   `explain_mismatch` says why rows differ where they do.
-- `paths`: `rules` in words, `code_margin` (how many tests must answer otherwise), `polynomial`.
+- `paths`: `rules` in words, `code_margin` (how many tests must change their answer), `polynomial`.
 - `space`: leaves as `boxes`, `bounds` over a box of inputs, `is_monotone`. They rest on cells:
   every feature's values cut where some test does, so that what holds for all inputs is a finite
   question.
 - `change`: `counterfactual`, what would have changed the answer.
 - `identity`: `simplify`, `fingerprint` and `diff`.
 - `effects`: `partial_dependence`, `ice`, `importance`; `proximity` and `nearest` rows.
+- `shapley`: `shap_values` and interactions, exactly; `TreeExplainer`; covers counted on rows.
 
 `given` reads what people give: a row by names or as a vector, features, a box, labels. What is
 printed is written by `machine.words` and `machine.conditions`, and true of every value.

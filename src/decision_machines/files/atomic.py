@@ -2,7 +2,7 @@
 
 Everything that this package writes is written here: under a hidden name beside the file, which
 becomes the file when all is on disk. The hidden file is held (`flock`) while it is written, so that
-what a killed process left can be told from what another process is writing, and swept away.
+what a killed process left can be told from what another process is writing, and removed.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def feature_columns(
                 f"the model knows no names for its {columns.n_features} features, and the data "
                 f"has {len(chosen)} columns besides the kept ones: {listed(chosen)}",
                 "say which columns are the features, in their order: columns=[...], or "
-                "--column for each; or --keep those that are none",
+                "--column for each; or --keep those that are not features",
             )
     if len(chosen) != columns.n_features:
         raise InputError(
@@ -64,7 +64,7 @@ def feature_columns(
     if missing:
         raise InputError(
             DOING,
-            f"the data has no {listed(missing)}",
+            f"the data has no column {listed(missing)}",
             f"its columns are {listed(found)}: rename them, or choose among them",
         )
     check_distinct(found, DOING, [*chosen, *keep])

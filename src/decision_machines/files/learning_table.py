@@ -92,8 +92,8 @@ def require_columns(table: Any, names: Iterable[str], doing: str) -> None:
 
 
 def _weights(table: Any, name: str, doing: str) -> Float[np.ndarray, "m"]:
-    """The column as finite weights from 0, some of them above."""
-    remedy = "name a column of finite numbers from 0, some of them above 0"
+    """The column as finite weights of at least 0, some of them above 0."""
+    remedy = "name a column of finite numbers of at least 0, some of them above 0"
     try:
         w = np.array(
             [np.nan if value is None else value for value in table[name].to_pylist()], np.float64
@@ -107,6 +107,13 @@ def _weights(table: Any, name: str, doing: str) -> Float[np.ndarray, "m"]:
     if not np.any(w > 0):
         raise InputError(doing, f"--weight {name} is 0 in every row", remedy)
     return w
+
+
+def integer_columns(table: Any) -> list[str]:
+    """The names of the columns that hold integers."""
+    import pyarrow
+
+    return [field.name for field in table.schema if pyarrow.types.is_integer(field.type)]
 
 
 def _refuse_infinities(table: Any, doing: str) -> None:

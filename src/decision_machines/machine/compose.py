@@ -44,6 +44,13 @@ def direct_sum(
     with other links are to be added, take their margins alone first, with
     `machine.output.as_margins`.
 
+    Parameters
+    ----------
+    machines
+        At least one, whose trees are summed and whose leaves are constants.
+    weights
+        One number w for each machine; 1 by default.
+
     Raises
     ------
     InputError
@@ -164,8 +171,8 @@ def _check_same(
         if field.name not in joined and not same(own, other):
             part = "columns" if isinstance(a, Columns) else "output"
             _refuse(
-                f"{what} otherwise: {part}.{field.name} is {other!r:.80}, not {own!r:.80} as in "
-                "machine 0",
+                f"{what} in another way: {part}.{field.name} is {other!r:.80}, "
+                f"not {own!r:.80} as in machine 0",
                 "sum machines that read their data in one way"
                 if part == "columns"
                 else "sum machines of one link and one set of labels; or their margins alone: "

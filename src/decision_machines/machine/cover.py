@@ -53,7 +53,7 @@ class Cover(Part):
                     else f"cover.{name} of {array.ndim} dimensions"
                 )
                 raise InvariantError(
-                    "covers are weights", found, "give a vector of finite numbers from 0 on"
+                    "covers are weights", found, "give a vector of finite numbers of at least 0"
                 )
 
     def keep(self, tests: Int[np.ndarray, "j"], leaves: Int[np.ndarray, "l"]) -> Cover:

@@ -285,7 +285,7 @@ class DecisionMachine(
     def tree(self, i: int) -> DecisionMachine:
         """Tree i as a machine of its own: base scores 0, no average, no scale.
 
-        Its margin is what the tree adds to the sum.
+        Its margin is what the tree adds to the sum. A negative i counts from the last tree.
         """
         if not isinstance(i, (int, np.integer)) or not -self.n_trees <= i < self.n_trees:
             raise self._no_tree(f"tree {i!r}")

@@ -1,4 +1,4 @@
-"""`children` as trees: checking them, measuring them, and laying out trees numbered otherwise."""
+"""`children` as trees: checked, measured, and laid out where they are numbered in other ways."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def column_rank(machine: DecisionMachine) -> Int[np.ndarray, "T"]:
     """The rank of each tree's template matrix; the whole B has their sum.
 
     Paper: Theorem `rank`. The proof made into a computation: subtract each template from the
-    next one. Neighbouring leaves part at one test; there the difference is +2, at all tests above
-    it is 0. So, tests standing parents first, every difference *leads* with a 2, and differences
-    that lead at different tests are independent. The rank is at least the number of tests that
-    lead a difference, and at most the number of tests: where both agree, it is proven, in
-    integers and in time linear in the entries of B.
+    next one. Neighbouring leaves separate at one test; there the difference is +2, and at all tests
+    above it is 0. So, tests standing parents first, every difference *leads* with a 2, and
+    differences that lead at different tests are independent. The rank is at least the number of
+    tests that lead a difference, and at most the number of tests: where both agree, it is proven,
+    in integers and in time linear in the entries of B.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def exit_is_unique(machine: DecisionMachine) -> Bool[np.ndarray, "T"]:
     """For each tree, whether every vector h of answers matches exactly one template.
 
     Paper: Theorem `correctness`. Two things are shown from B alone: the tree recovered from it
-    is `children` (so any two leaves ask opposite answers of the test where they part, and no h
+    is `children` (so any two leaves ask opposite answers of the test where they separate, and no h
     matches both), and 2^(-depth) sums to 1 over the leaves, in integers (so no h is left out).
     """
     unique = np.ones(machine.n_trees, bool)

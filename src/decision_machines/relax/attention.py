@@ -37,6 +37,15 @@ def dot_product_attention(
     keys; it is printed to stop at i. Equal to torch's `scaled_dot_product_attention` with
     ``scale=1/tau``.
 
+    Parameters
+    ----------
+    Q, K, V
+        Queries, keys and values.
+    tau
+        The temperature: the smaller, the more weight the largest score gets.
+    is_leaf
+        Which keys count; the others are padding and get weight 0. By default all count.
+
     Examples
     --------
     >>> import decision_machines as dm
@@ -129,6 +138,11 @@ class MultiHeadMachine(SoftMachine):
         """An ordinary machine: W^V and W^O are multiplied into V.
 
         Queries or keys that were projected belong to no tree any more and are refused.
+
+        Parameters
+        ----------
+        axis_aligned
+            As in `SoftMachine.harden`.
         """
         from .harden import harden_heads
 

@@ -81,7 +81,7 @@ def build(
         if choice not in table:
             raise InputError(DOING, f"{what}={choice!r}", f"use one of {', '.join(table)}")
     if not isinstance(n_random, int) or n_random < 1:
-        raise InputError(DOING, f"n_random={n_random!r}", "use a whole number from 1")
+        raise InputError(DOING, f"n_random={n_random!r}", "use a whole number of at least 1")
     if selection in ("sparse", "hard") or chosen.weights in ("sparsemax", "entmax15", "entmax"):
         _check_entmax()
     options = Options(
@@ -196,12 +196,14 @@ def _check_slope(slope: Any, n_tests: int) -> np.ndarray:
     found = np.asarray(
         slope.detach().cpu() if isinstance(slope, torch.Tensor) else slope, np.float64
     )
-    if found.shape not in ((), (n_tests,)) or not np.all((found > 0) & np.isfinite(found)):
+    is_slope = (found > 0) & np.isfinite(found)
+    if found.shape not in ((), (n_tests,)) or not np.all(is_slope):
         raise InputError(
             DOING,
-            f"slope of shape {found.shape}"
-            + ("" if np.all(found > 0) else " with an entry that is not positive"),
-            f"give one positive number, or one for each of the {n_tests} tests",
+            f"a slope of {found[~is_slope].tolist()[0]}"
+            if not np.all(is_slope)
+            else f"slope of shape {found.shape}",
+            f"give one positive finite number, or one for each of the {n_tests} tests",
         )
     return found
 

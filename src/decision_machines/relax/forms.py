@@ -6,9 +6,9 @@ whatever the temperature; but soft thresholds stand between the values that thei
 hold, or between the rows given as `data` (see `gaps`), so that no such row stands on one.
 *Exact: no* means that some rows are never answered as the tree does.
 
-In the bounds, for one row and one tree: d is the depth of the exit leaf, the sums run over its
-path, and a bound on 1 - w, w being the exit leaf's weight, bounds the error of the tree's value
-by (largest value - smallest value) times it.
+In the bounds, for one row and one tree: d is the depth of the exit leaf, w is its weight, and the
+sums run over its path. The error of the tree's value is at most (largest value - smallest value)
+times 1 - w.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def relu() -> None:
 def softmax() -> None:
     """Scaled dot-product attention of S z - t over the templates.
 
-    Paper: Eq. `GT2`. NOTE[PAPER]: Exact: no, even as τ → 0, because one large margin drowns the
-    others: a leaf that fails a test narrowly and passes others widely can win. With
+    Paper: Eq. `GT2`. NOTE[PAPER]: Exact: no, even as τ → 0, because one large margin outweighs
+    the others: a leaf that fails a test narrowly and passes others widely can win. With
     `query="relu"` it is exact in the limit, 1 - w ≤ (L - 1) exp(-m/τ), where m is the smallest
     abs(q) on the exit path; with `query="sign"` or `"tanh"` and `keys="normalised"` too.
     Bound at the start: none but that of any average of the leaves' values.

@@ -2,13 +2,13 @@
 
 A test z ≤ t answers alike wherever t stands between the largest value that goes left and the
 smallest that goes right. A library puts t anywhere in that gap, often at its very end (LightGBM
-separates 0 from the rest at 1e-35, XGBoost puts t just below the upper value), and there a soft
-gate is one half at any temperature in use. So soft thresholds stand in the middle of their gaps.
+separates 0 from the rest at 1e-35, XGBoost puts t just below the upper value). There a soft gate is
+one half at any temperature that people use. So soft thresholds stand in the middle of their gaps.
 
-With rows of data the gap lies between neighbouring values of the column. Without, it lies between
-neighbouring numbers that the column can hold, with two kinds of columns of which more is known: a
-category's column holds 0 and 1, and what is nearer to 0 than float32 can tell at the scale of the
-column's other thresholds counts as 0.
+With rows of data the gap lies between neighbouring values of the column. Without rows, it lies
+between neighbouring numbers that the column can hold. More is known in two cases: a category's
+column holds 0 and 1; and in a test at 0, what is nearer to 0 than float32 can tell at the scale of
+the column's other thresholds counts as 0.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class LinearAttention(nn.Module):
         return top / (counts @ features + EPSILON * even)
 
     def weights(self, q: Float[Tensor, "J m"], paths: Paths, n_leaves: int) -> Float[Tensor, "L m"]:
-        """The weights that `forward` never forms, for people: its values where V is the identity.
+        """The weights that `forward` never forms, to look at: its values where V is the identity.
 
         One value for each leaf at a time, so for machines whose L × L fits in memory.
         """

@@ -167,9 +167,12 @@ class SoftMachine(nn.Module):
 
         Parameters
         ----------
+        X
+            Features as the machine reads them, NaN where missing: `machine.features` makes them.
         return_weights
-            Whether to give, too, the (..., L) weights over leaves: each tree's sum to 1, leaves
-            as in the machine. "sparse" gives them as a sparse tensor. `by_tree` cuts them up.
+            Whether to give the (..., L) weights over leaves too: each tree's sum to 1, leaves in
+            the order of the machine. "sparse" gives them as a sparse tensor. `by_tree` splits them
+            into one tensor for each tree.
         """
         margin, weights = self._margin(X, bool(return_weights))
         answer = margin if self.link is None else self._respond(margin)
@@ -357,13 +360,30 @@ class SoftMachine(nn.Module):
     # ------------------------------------------------------------------ and back
 
     def harden(self, *, axis_aligned: bool = False) -> DecisionMachine:
-        """An ordinary machine with the parameters as they are now; see `relax.harden`."""
+        """An ordinary machine with the parameters as they are now.
+
+        Untrained, it is the machine that the module came from, bit for bit.
+
+        Parameters
+        ----------
+        axis_aligned
+            Whether a learned S keeps only the largest weight of each test, so that each test reads
+            one column. Otherwise all weights stay, and the machine is oblique.
+        """
         return harden(self, axis_aligned=axis_aligned)
 
     def agreement(
         self, X: Float[Tensor, "m n_features"], machine: DecisionMachine | None = None
     ) -> Agreement:
-        """How alike the module and its hardened machine answer on rows X."""
+        """How alike the module and its hardened machine answer on rows X.
+
+        Parameters
+        ----------
+        X
+            A tensor of features, as `forward` takes it.
+        machine
+            A machine to compare with instead of the hardened one.
+        """
         return agreement(self, X, machine)
 
     def extra_repr(self) -> str:

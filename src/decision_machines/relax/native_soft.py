@@ -5,7 +5,7 @@
 Test j sends a row to its right with probability σ(slope_j (z[selection_j] - t_j)), and to its left
 with the rest; a leaf's weight is the product of the probabilities on its path, and the output is
 the weighted sum of values over all leaves of all trees.
-Paper: Eq. `soft`. *Exact: in the limit* of endless slopes, where no z equals its threshold.
+Paper: Eq. `soft`. *Exact: in the limit* of infinite slopes, where no z equals its threshold.
 
 What to hand in
 ---------------
@@ -28,9 +28,10 @@ of the same infinity are a tie, q = 0. With `slope` infinite a test is hard, and
 
 Threads share blocks of rows whose sums are added in a fixed order: the answer has the same bits
 whatever `n_threads` is. `skip` > 0 stops rows at a test that all of a strip (a few vectors of
-rows) reach with less weight than that, and answers there with the mean of the leaves below: an
-approximation whose error is below `skip` times the spread of the values, for each path cut, and
-whose gradient is its own (of the first order only). It pays on trees of hundreds of leaves.
+rows) reach with less weight than that, and answers there with the mean of the leaves below. The
+error of that is less than `skip` times the spread of the values, for each path that is cut. The
+gradient is that of the approximation, of the first order only. It is faster on trees of hundreds of
+leaves.
 """
 
 from __future__ import annotations

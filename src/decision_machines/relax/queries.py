@@ -78,7 +78,7 @@ class Query:
         Whether scores stay bounded as τ → 0, so that weights must divide by τ themselves.
     is_missing_certain
         Whether a missing column answers as if it stood far beyond every other. In an affine query
-        it would drown all other tests; there it stands at distance 1 from the threshold.
+        it would outweigh all other tests; there it stands at distance 1 from the threshold.
     """
 
     terms: Callable[[Tensor], tuple[Tensor, Tensor]]

@@ -53,7 +53,7 @@ def soft_tree_sum_plain(
 ) -> Float[Tensor, "m k"]:
     """What the native kernel computes, and its gradients, with derivatives of any order.
 
-    Gates of missing and of infinite columns, and of endless slopes, are 0 or 1 and pass no
+    Gates of missing and of infinite columns, and of infinite slopes, are 0 or 1 and pass no
     gradient; see `native_soft`.
     """
     paths = structure.paths

@@ -16,6 +16,15 @@ class Annealing:
 
     Used as a learning-rate scheduler is: ``anneal.step()`` after each optimiser step.
 
+    Parameters
+    ----------
+    net
+        What `DecisionMachine.soften` gave; its `tau` is set to `start` at once.
+    start, end
+        Temperatures above 0.
+    steps
+        How many steps lead from one to the other.
+
     Examples
     --------
     >>> import decision_machines as dm
@@ -33,7 +42,7 @@ class Annealing:
         self.net, self.start, self.end = net, check_tau(start), check_tau(end)
         if not isinstance(steps, int) or steps < 1:
             raise InputError(
-                "annealing the temperature", f"steps={steps!r}", "use a whole number from 1"
+                "annealing the temperature", f"steps={steps!r}", "use a whole number of at least 1"
             )
         self.steps, self.done = steps, 0
         net.tau = start

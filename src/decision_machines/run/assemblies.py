@@ -92,9 +92,16 @@ def _weights(asked: Asked) -> np.ndarray | None:
     return asked.assembly.numbers.get("weights")
 
 
+def _average(every: np.ndarray, axis: int, weights: np.ndarray | None) -> np.ndarray:
+    """As NumPy's average, which divides by the number of rows even where there are none."""
+    if weights is None:
+        return np.asarray(every.mean(axis=axis))
+    return np.asarray(np.average(every, axis=axis, weights=weights))
+
+
 def mean_of_probabilities(asked: Asked) -> np.ndarray:
     every = np.asarray([asked.proba(i) for i in range(asked.n)])
-    return np.average(every, axis=0, weights=_weights(asked))
+    return _average(every, 0, _weights(asked))
 
 
 def majority(asked: Asked) -> np.ndarray:
@@ -108,7 +115,7 @@ def majority(asked: Asked) -> np.ndarray:
 
 def mean_of_values(asked: Asked) -> np.ndarray:
     every = np.asarray([asked.predict(i) for i in range(asked.n)]).T
-    return np.average(every, axis=1, weights=_weights(asked))
+    return _average(every, 1, _weights(asked))
 
 
 def sum_of_probabilities(asked: Asked) -> np.ndarray:

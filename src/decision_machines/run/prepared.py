@@ -153,5 +153,7 @@ def _in_blocks(
 def _check_threads(n_threads: int) -> None:
     if not (isinstance(n_threads, (int, np.integer)) and n_threads > 0):
         raise InputError(
-            "predicting", f"n_threads={n_threads!r}", "use a whole number from 1, or None for all"
+            "predicting",
+            f"n_threads={n_threads!r}",
+            "use a whole number of at least 1, or None for all",
         )

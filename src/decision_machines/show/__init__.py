@@ -13,6 +13,7 @@ from .curves import LearningCurveDisplay
 from .explore import explore
 from .html import repr_html
 from .shapley import ShapleyDisplay
+from .sizes import SizePathDisplay
 from .templates import TemplatesDisplay
 from .tree import TreeDisplay
 
@@ -24,6 +25,7 @@ __all__ = [
     "BoundaryDisplay",
     "LearningCurveDisplay",
     "ShapleyDisplay",
+    "SizePathDisplay",
     "TemplatesDisplay",
     "TreeDisplay",
     "explore",

@@ -1,4 +1,4 @@
-"""A tree as a tree: a small one with leaves below, a larger one indented; a row's path lit."""
+"""A tree drawn: a small one with leaves below, a larger one indented; a row's path highlighted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TreeDisplay(Display):
     tree
         Which of a machine's trees; may be left out where it has one.
     x
-        A row whose path is lit.
+        A row whose path is highlighted.
     X
         Rows that are counted on their way: the more go along a branch, the thicker it is.
 

@@ -82,7 +82,7 @@ def find_parts(data: Any) -> list[Part]:
 
 
 def split_parts(parts: list[Part], n_rows: int) -> list[Part]:
-    """The parts, Parquet files cut between row groups into pieces of about so many rows.
+    """The parts, Parquet files cut between row groups into pieces of about this many rows.
 
     A piece has the name of its file and a number; a file of one piece stays as it is, as do files
     of other kinds, which cannot be read from the middle.

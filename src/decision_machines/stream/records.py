@@ -1,6 +1,6 @@
 """What of a folder is finished: one small record for each file, kept beside the folder.
 
-Beside it, not in it: readers of a folder of Parquet files stumble over anything else in it. A
+Beside it, not in it: readers of a folder of Parquet files fail where it holds anything else. A
 record is written after its file has its final name, so a record without its file, or of another
 size, or of an input that changed since, counts for nothing.
 """
@@ -147,7 +147,7 @@ class Records:
             self._write(_key(output), record)
         return done
 
-    def check_strangers(self, outputs: set[str]) -> None:
+    def check_other_answers(self, outputs: set[str]) -> None:
         """Refuse answers to files that are no longer among the data: they would be read along."""
         for name in self._visible():
             if name not in outputs:

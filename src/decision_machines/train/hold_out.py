@@ -1,6 +1,6 @@
 """Rows that are held out to choose by: which of them, for a seed.
 
-All draws are here. Solvers that learn from all rows in the end take every so-manyth row of a
+All draws are here. Solvers that learn from all rows in the end take every n-th row of a
 shuffle; shares that a user names are drawn exactly. Of classes each gives its share.
 """
 
@@ -37,7 +37,7 @@ def every_nth(
 
 
 def first_share(n_rows: int, share: float, seed: int) -> Bool[np.ndarray, "m"]:
-    """Whether each row is held out: so large a share of all, at random."""
+    """Whether each row is held out: this share of all, at random."""
     order = np.random.default_rng(seed).permutation(n_rows)
     is_held = np.zeros(n_rows, bool)
     is_held[order[: round(share * n_rows)]] = True
@@ -47,17 +47,33 @@ def first_share(n_rows: int, share: float, seed: int) -> Bool[np.ndarray, "m"]:
 def spread_share(
     n_rows: int, share: float, seed: Any, classes: Num[np.ndarray, "m"] | None
 ) -> Int[np.ndarray, "k"]:
-    """The rows held out, ascending: so large a share of all, of each class alike."""
+    """The rows held out, ascending: this share of all, of each class alike."""
     order = by_class(np.random.default_rng(seed), n_rows, classes)
     n = min(max(1, round(share * n_rows)), max(n_rows - 1, 0))
     return np.sort(order[(np.arange(n) * n_rows) // max(n, 1)]) if n else np.empty(0, np.int64)
 
 
 def whole_groups(group: Int[np.ndarray, "m"], share: float, seed: Any) -> Int[np.ndarray, "k"]:
-    """The rows held out: all rows of so large a share of the groups."""
+    """The rows held out: all rows of this share of the groups."""
     n = int(group.max()) + 1 if len(group) else 0
     chosen = np.random.default_rng(seed).permutation(n)[: max(1, round(share * n))]
     return np.flatnonzero(np.isin(group, chosen))
+
+
+def folds(
+    n_rows: int, n: int, seed: int, classes: Num[np.ndarray, "m"] | None = None
+) -> Int[np.ndarray, "m"]:
+    """The fold of each row, 0 to n - 1: as many rows in each, of each class alike.
+
+    Examples
+    --------
+    >>> fold = folds(20, 5, seed=0, classes=np.repeat([0, 1], 10))
+    >>> np.bincount(fold[:10]).tolist(), np.bincount(fold[10:]).tolist()
+    ([2, 2, 2, 2, 2], [2, 2, 2, 2, 2])
+    """
+    fold = np.empty(n_rows, np.int64)
+    fold[by_class(np.random.default_rng(seed), n_rows, classes)] = np.arange(n_rows) % n
+    return fold
 
 
 def hold_out(

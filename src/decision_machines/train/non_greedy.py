@@ -74,8 +74,12 @@ def non_greedy_tree(
 
     Parameters
     ----------
+    X
+        (m, n) numbers, none of them missing.
     y
         Codes 0..n_classes - 1, or targets (m,) or (m, q) where `n_classes` is None.
+    max_leaves, max_depth
+        Size of the tree.
     axis_aligned
         Whether each test keeps the one feature of its start, and only thresholds move.
     validation

@@ -36,7 +36,11 @@ class Rows:
         """The rows whose weight is above 0; refused where there are none."""
         is_there = self.w > 0
         if not is_there.any():
-            raise InputError(doing, f"all {len(self)} rows have weight 0", "give a row a weight")
+            raise InputError(
+                doing,
+                f"all {len(self)} rows have weight 0",
+                "give at least one row a weight above 0",
+            )
         return self if is_there.all() else self.take(is_there)
 
 
@@ -160,7 +164,7 @@ def read_targets(y: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m q"]:
 
 
 def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]:
-    """A finite weight from 0 for each row; 1 where none are given."""
+    """A finite weight of at least 0 for each row; 1 where none are given."""
     if weight is None:
         return np.ones(n_rows)
     w = read_numbers(weight, "sample_weight", doing)
@@ -168,7 +172,7 @@ def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]
         raise InputError(
             doing,
             f"sample_weight of shape {w.shape}: {w.size} weights for {n_rows} rows",
-            "pass one finite weight from 0 for each row",
+            "pass one finite weight of at least 0 for each row",
         )
     is_good = np.isfinite(w) & (w >= 0)
     if not is_good.all():
@@ -177,7 +181,7 @@ def read_weights(weight: Any, n_rows: int, doing: str) -> Float[np.ndarray, "m"]
             doing,
             f"weights from {w.min()} to {w.max()}; "
             f"a weight that is not a number ≥ 0: {w[row]} in row {row}",
-            "pass one finite weight from 0 for each row",
+            "pass one finite weight of at least 0 for each row",
         )
     return w
 

@@ -59,7 +59,7 @@ _borrowed = _Borrowed()
 
 @contextlib.contextmanager
 def threads(n_threads: int | None, doing: str) -> Iterator[None]:
-    """Train with so many threads of torch; None leaves them as they are.
+    """Train with this many threads of torch; None leaves them as they are.
 
     Fits may run side by side in several threads: after the last of them torch has as many threads
     as before the first.
@@ -69,7 +69,7 @@ def threads(n_threads: int | None, doing: str) -> Iterator[None]:
         return
     is_whole = isinstance(n_threads, (int, np.integer)) and not isinstance(n_threads, bool)
     if not is_whole or n_threads < 1:
-        raise InputError(doing, f"n_threads={n_threads!r}", "use a whole number from 1")
+        raise InputError(doing, f"n_threads={n_threads!r}", "use a whole number of at least 1")
     _borrowed.take(int(n_threads))
     try:
         yield

@@ -76,7 +76,7 @@ def _nearest_in_sets(
 
 
 class ForestSearch:
-    """Search by boxes: bounds rule boxes out, and boxes that they leave are parted by a test."""
+    """Search by boxes: bounds rule boxes out, and boxes that they leave are split by a test."""
 
     def __init__(self, cells: Cells, moves: Moves, goal: Goal, budget: int) -> None:
         self.cells, self.moves, self.goal = cells, moves, goal

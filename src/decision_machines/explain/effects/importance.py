@@ -96,12 +96,12 @@ def importance(
         if attribution is None:
             raise InputError(
                 DOING,
-                "X alone, of a machine whose Shapley values by paths cannot be had",
+                "X alone, of a machine whose Shapley values by paths cannot be computed",
                 "give rows and their answers; or covers, machine.with_cover(rows)",
             )
         return Importance(names, splits, trees, None, None, attribution)
     if not isinstance(n_repeats, (int, np.integer)) or n_repeats < 1:
-        raise InputError(DOING, f"n_repeats={n_repeats!r}", "give a whole number from 1 on")
+        raise InputError(DOING, f"n_repeats={n_repeats!r}", "give a whole number of at least 1")
     x, answers = features_of(machine, X), np.atleast_1d(np.asarray(y))
     if len(answers) != len(x) or not len(x):
         raise InputError(

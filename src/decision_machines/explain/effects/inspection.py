@@ -197,7 +197,7 @@ def _axes(
             )
         return axes
     if not isinstance(n_grid, (int, np.integer)) or n_grid < 2:
-        raise InputError(DOING, f"n_grid={n_grid!r}", "give a whole number from 2 on")
+        raise InputError(DOING, f"n_grid={n_grid!r}", "give a whole number of at least 2")
     low, high = percentiles
     if not 0 <= low < high <= 1:
         raise InputError(DOING, f"percentiles={percentiles!r}", "give 0 ≤ low < high ≤ 1")
@@ -249,8 +249,17 @@ def _weight(given: Any, n: int) -> np.ndarray:
     if given is None:
         return np.full(n, 1.0 / n)
     weight = np.asarray(given, np.float64).reshape(-1)
-    if len(weight) != n or not np.all(weight >= 0) or not weight.sum() > 0:
+    is_weight = np.isfinite(weight) & (weight >= 0)
+    if len(weight) != n or not np.all(is_weight):
         raise InputError(
-            DOING, f"{len(weight)} weights for {n} rows", "give one weight from 0 on for each row"
+            DOING,
+            f"{len(weight)} weights for {n} rows"
+            if len(weight) != n
+            else f"sample_weight[{np.argmin(is_weight)}] = {weight[np.argmin(is_weight)]}",
+            "give one finite weight of at least 0 for each row",
+        )
+    if not np.any(weight > 0):
+        raise InputError(
+            DOING, f"all {n} rows have weight 0", "give at least one row a weight above 0"
         )
     return np.asarray(weight / weight.sum())

@@ -181,11 +181,14 @@ def _counted(T: sp.csr_array, counts: Any, n_trees: int) -> sp.csr_array:
     if counts is None:
         return T
     times = np.asarray(counts)
-    if times.shape != (T.shape[0], n_trees) or not np.all(times >= 0):
+    wanted = (T.shape[0], n_trees)
+    if times.shape != wanted or not np.all(times >= 0):
         raise InputError(
             DOING,
-            f"counts of shape {times.shape}",
-            f"give how often each tree drew each row: shape {(T.shape[0], n_trees)}, from 0 on",
+            f"counts of shape {times.shape}"
+            if times.shape != wanted
+            else f"a count of {times[~(times >= 0)][0]}",
+            f"give how often each tree drew each row: shape {wanted}, each at least 0",
         )
     found = sp.csr_array((times.astype(np.float64).reshape(-1), T.indices, T.indptr), shape=T.shape)
     found.eliminate_zeros()

@@ -1,6 +1,6 @@
 """A machine in one fixed order, and its fingerprint.
 
-Two machines can hold the same trees and yet differ in their arrays: tests numbered otherwise,
+Two machines can hold the same trees and yet differ in their arrays: tests numbered differently,
 columns in another order, given twice, or not used at all. Here tests stand in preorder, columns are
 what they read, and what is left is what decides every answer.
 """

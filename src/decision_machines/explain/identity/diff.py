@@ -72,9 +72,9 @@ class MachineDiff:
 
     fingerprints: tuple[str, str]
     reading: tuple[str, ...]
-    """How inputs are read otherwise."""
+    """What differs in how inputs are read."""
     output: tuple[str, ...]
-    """What becomes of the sums otherwise."""
+    """What differs in what becomes of the sums."""
     same: int
     """Trees found in both, in the same order."""
     changed: tuple[TreeChange, ...]
@@ -85,7 +85,7 @@ class MachineDiff:
     reordered: bool
     """Whether both hold the same trees in another order, which decides the last bits of sums."""
     same_answers: bool
-    """Whether both are proven to answer every input alike, though they are written otherwise."""
+    """Whether both are proven to answer every input alike, though their arrays differ."""
     witness: Witness | None = field(default=None)
     """An input that both answer differently, by their own predictions."""
 

@@ -1,4 +1,4 @@
-"""An input that two machines answer differently, looked for where their trees part."""
+"""An input that two machines answer differently, looked for where their trees differ."""
 
 from __future__ import annotations
 

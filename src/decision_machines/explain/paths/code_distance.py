@@ -1,4 +1,4 @@
-"""How many tests must answer otherwise to change the answer: the error-correcting-code reading.
+"""How many tests must flip to change the answer: the error-correcting-code reading.
 
 Paper: Algorithm `ECOC`: a leaf's template is a code word, h the received word. A tree corrects no
 error on its own path, so what protects an answer is the number of tests that must flip before h
@@ -39,7 +39,7 @@ class CodeMargin:
     reachable: float | None
     """One tree: as `flips`, among templates that some input matches. None for forests."""
     whole: float | None
-    """One tree: tests of the *whole* tree that answer otherwise for some input with another
+    """One tree: tests of the *whole* tree that answer differently for some input with another
     answer, so that all tests of a feature move together. None for forests."""
     row: Float[np.ndarray, "n"] | None
     """One tree: an input that attains `whole`."""
@@ -145,7 +145,7 @@ def _last_left(m: DecisionMachine) -> Float[np.ndarray, "J"]:
 
 
 def _flip_counts(cells: Cells, row: Float[np.ndarray, "n"]) -> dict[int, np.ndarray]:
-    """For each feature and cell, how many tests answer otherwise than for the input."""
+    """For each feature and cell, how many tests answer differently than for the input."""
     cost = {}
     for feature, tests in cells.tests.items():
         own = int(cells.cell(feature, row[feature]))

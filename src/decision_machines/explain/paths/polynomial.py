@@ -135,7 +135,9 @@ def polynomial(machine: DecisionMachine, *, max_products: int = 1_000_000) -> Po
             "use a machine that sums constant leaves",
         )
     if not isinstance(max_products, (int, np.integer)) or max_products < 1:
-        raise InputError(DOING, f"max_products={max_products!r}", "give a whole number from 1 on")
+        raise InputError(
+            DOING, f"max_products={max_products!r}", "give a whole number of at least 1"
+        )
     cells = Cells(machine, DOING)
     terms: dict[Monomial, list[tuple[int, int]]] = {}
     products = 0

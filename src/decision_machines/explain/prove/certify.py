@@ -129,8 +129,8 @@ def certify(
     A test reads one feature, so two trees agree on *all* inputs if they agree on both sides of
     the boundary of every test, among the inputs that reach it. For each test, rows are built that
     reach it and hold the threshold, its neighbours in the source's dtype, values that round
-    across it, NaN, ±inf, ±0 and every category in and out of the set; a test of a statistic of
-    several features (CatBoost) is given labels that find each row of its table; leaf numbers and
+    across it, NaN, ±inf, ±0 and every category in and out of the set. A test of a statistic of
+    several features (CatBoost) is given labels that find each row of its table. Leaf numbers and
     margins are compared with the library's own, bit for bit. The work is linear in the number of
     tests, where the library can be asked for one tree at a time.
 

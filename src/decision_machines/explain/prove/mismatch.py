@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import InputError
 from ...libraries.oracles import oracle_of, rows_that_differ
 from ...machine import Rule
 from ...machine.columns import ZERO
@@ -29,7 +30,7 @@ class Mismatch:
     cause: str
     tree: int | None = None
     node: int | None = None
-    """What the source calls the test where both paths part (our number, if it has none)."""
+    """What the source calls the test where both paths separate (our number, if it has none)."""
     feature: str | None = None
     value: float | None = None
     threshold: float | None = None
@@ -86,6 +87,10 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
 
     Parameters
     ----------
+    machine
+        What `dm.convert(model)` gave, or any machine with as many trees.
+    model
+        The fitted object that it should equal.
     X
         Rows as `machine.predict` takes them: an array, a sparse matrix or a table.
 
@@ -100,6 +105,8 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
     equal on all 150 rows, to the bit
     """
     x = machine.features(X, dtype=np.float64)
+    if not len(x):
+        raise InputError("comparing answers", "no rows", "give data with rows")
     oracle = oracle_of(model, machine)
     oracle.learn_labels(X, x)
     labelled, machine = machine, oracle.machine
@@ -114,7 +121,7 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
 
 
 def _leaf_mismatches(machine: DecisionMachine, oracle: Oracle, x: np.ndarray) -> list[Mismatch]:
-    """Rows that leave a tree at different leaves, each traced to the test where the paths part."""
+    """Rows that reach different leaves of a tree, each traced to where the paths separate."""
     found: list[Mismatch] = []
     if machine.trees.leaf_ids is None:
         return found

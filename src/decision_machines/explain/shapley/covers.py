@@ -30,15 +30,21 @@ def with_cover(
         weight = np.ones(m)
     else:
         weight = np.asarray(sample_weight, np.float64)
-        if weight.shape != (m,) or not np.all(np.isfinite(weight) & (weight >= 0)):
+        is_weight = np.isfinite(weight) & (weight >= 0)
+        if weight.shape != (m,) or not np.all(is_weight):
             raise InputError(
                 DOING,
-                f"sample_weight of shape {weight.shape} for {m} rows, or with a weight that is "
-                "negative or not finite",
-                "give one finite weight from 0 on for each row",
+                f"sample_weight of shape {weight.shape} for {m} rows"
+                if weight.shape != (m,)
+                else f"sample_weight[{np.argmin(is_weight)}] = {weight[np.argmin(is_weight)]}",
+                "give one finite weight of at least 0 for each row",
             )
         if not np.any(weight > 0):
-            raise InputError(DOING, "weights that are all 0", "give some rows a weight above 0")
+            raise InputError(
+                DOING,
+                f"all {m} rows have weight 0",
+                "give at least one row a weight above 0",
+            )
     found = np.zeros(machine.n_leaves)
     for tree in range(machine.n_trees):
         own = machine.trees.leaves(tree)

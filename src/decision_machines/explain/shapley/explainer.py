@@ -114,12 +114,20 @@ class TreeExplainer:
                 raise InputError(
                     DOING,
                     f"values that miss the margin by {gap:.3g}",
-                    "please report this model: it is a mistake of decision-machines",
+                    "please report this model: it is a bug in decision-machines",
                 )
         return found
 
     def shap_interaction_values(self, X: Any, y: Any = None) -> Float[np.ndarray, "m n n ..."]:
-        """(m, n_features, n_features) interactions, with outputs last where there are several."""
+        """(m, n_features, n_features) interactions, with outputs last where there are several.
+
+        Parameters
+        ----------
+        X
+            Rows as for `predict`.
+        y
+            Not supported: values of a loss.
+        """
         if y is not None:
             raise InputError(
                 DOING, "labels y, for values of a loss", "leave y out: values of margins are given"

@@ -1,4 +1,4 @@
-"""`shap_values` and its kin: rows of any kind in, arrays in the shapes of shap out."""
+"""`shap_values` and what belongs to it: rows of any kind in, arrays in the shapes of shap out."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _threads(n_rows: int, n_threads: int | None) -> int:
 def _check_threads(n_threads: int | None) -> None:
     if n_threads is not None and not (isinstance(n_threads, (int, np.integer)) and n_threads > 0):
         raise InputError(
-            DOING, f"n_threads={n_threads!r}", "use a whole number from 1, or None for all"
+            DOING, f"n_threads={n_threads!r}", "use a whole number of at least 1, or None for all"
         )
 
 

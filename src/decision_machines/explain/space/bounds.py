@@ -77,7 +77,7 @@ def bounds(
             DOING, "its leaves are linear functions", "use a machine whose leaves are constants"
         )
     if not isinstance(budget, (int, np.integer)) or budget < 1:
-        raise InputError(DOING, f"budget={budget!r}", "give a whole number of boxes from 1 on")
+        raise InputError(DOING, f"budget={budget!r}", "give a whole number of boxes, at least 1")
     cells = Cells(machine, DOING)
     domain = Domain(cells, lower, upper, missing)
     search = _one_tree if machine.n_trees <= 1 else _forest
@@ -257,7 +257,7 @@ class _Extreme:
         return margins(self.machine, rows)[:, self.output]
 
     def _bound(self, mask: np.ndarray) -> tuple[Any, int | None]:
-        """The bound of a box, and the test to part it by (None where no test does)."""
+        """The bound of a box, and the test to split it by (None where no test does)."""
         self.boxes += 1
         at_leaf, _, straddled = self.reach.walk(mask)
         tops = self.reach.most(at_leaf, self.W)

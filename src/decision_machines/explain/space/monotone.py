@@ -82,7 +82,7 @@ def is_monotone(
     if direction not in ("increasing", "decreasing"):
         raise InputError(DOING, f"direction={direction!r}", "use 'increasing' or 'decreasing'")
     if not isinstance(budget, (int, np.integer)) or budget < 1:
-        raise InputError(DOING, f"budget={budget!r}", "give a whole number of pairs from 1 on")
+        raise InputError(DOING, f"budget={budget!r}", "give a whole number of pairs, at least 1")
     if machine.linear is not None:
         raise UnsupportedModelError(
             DOING, "its leaves are linear functions", "use a machine whose leaves are constants"

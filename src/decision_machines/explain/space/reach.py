@@ -88,7 +88,7 @@ class Reach:
         return np.maximum.reduceat(worth, self.leaf_start, axis=0)
 
     def branch(self, straddled: Bool[np.ndarray, "J"], gap: Float[np.ndarray, "T"]) -> int | None:
-        """The test that parts a box best: first on the way in the trees that leave most open."""
+        """The test that splits a box best: first on the way in the trees that leave most open."""
         tests = np.flatnonzero(straddled)
         if not len(tests):
             return None

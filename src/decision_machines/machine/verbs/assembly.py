@@ -74,7 +74,7 @@ class AssemblyVerbs:
     def predict_survival_function(
         self: Assembly, X: Any, *, n_threads: int | None = None, engine: str = "auto"
     ) -> Float[np.ndarray, "m times"]:
-        """(m, times) the chance to live on at each of `event_times`, of a survival model."""
+        """(m, times) the probability to survive each of `event_times`, of a survival model."""
         from ...run.assemblies import answer
 
         found: Float[np.ndarray, "m times"]

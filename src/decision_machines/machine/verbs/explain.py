@@ -102,10 +102,11 @@ class ExplainVerbs:
         metric: str = "linf",
         fixed: Iterable[Feature] = (),
         ranges: Mapping[Feature, Any] | None = None,
-        integers: Iterable[Feature] = (),
+        integers: Iterable[Feature] | None = None,
         scale: float | Iterable[Any] | Mapping[Feature, Any] | None = None,
         missing_distance: float = np.inf,
         budget: int = 4000,
+        data: Any = None,
     ) -> Counterfactual:
         """The nearest input with another prediction, confirmed by `predict`.
 
@@ -128,7 +129,8 @@ class ExplainVerbs:
         ranges
             Feature → (low, high) for values that it may change to, or → the labels.
         integers
-            Features that may change to whole numbers only.
+            Features that may change to whole numbers only; by default those that `x` (a row of a
+            table) or `data` has as integers.
         scale
             What counts as 1 in each feature: one number, one each, or feature → number. A change
             of a categorical feature counts 1 over its scale, for any two categories.
@@ -136,6 +138,11 @@ class ExplainVerbs:
             What it counts when a number becomes missing or the reverse; by default never done.
         budget
             How many boxes of inputs the search in a forest may look at, about.
+        data
+            Rows that tell labels, such as the training table. CatBoost keeps only hashes of
+            labels: a feature changes to those whose texts `x`, `ranges` or `data` tell, or to
+            one that the model does not know. The result's `new_values` are what to write into
+            the row.
 
         Examples
         --------
@@ -158,6 +165,7 @@ class ExplainVerbs:
             scale=scale,
             missing_distance=missing_distance,
             budget=budget,
+            data=data,
         )
 
     def code_margin(self: DecisionMachine, x: Any, target: Any = None) -> CodeMargin:
@@ -234,6 +242,8 @@ class ExplainVerbs:
         ----------
         feature
             Its name or number.
+        direction
+            "increasing" or "decreasing".
         output
             Which margin, where there are several: its number, or the label of its class.
         budget
@@ -313,8 +323,11 @@ class ExplainVerbs:
         features
             One feature or two, by name or number.
         grid
-            Values of the feature (of each of two). By default the distinct values, or `n_grid`
-            equal steps between two `percentiles`.
+            Values of the feature (of each of two). By default all its labels, or its distinct
+            values; where these are `n_grid` or more, `n_grid` numbers at equal steps.
+        n_grid, percentiles
+            How many steps there are, and which shares of the rows, from 0 to 1, lie below the
+            first and the last of them.
         output
             "response" or "margin".
         individual
@@ -362,7 +375,15 @@ class ExplainVerbs:
     ) -> PartialDependence:
         """Each row's own curve as one feature moves (individual conditional expectation).
 
-        As `partial_dependence` with `individual=True`: curves are (responses, m, grid).
+        As `partial_dependence` with `individual=True`, whose other parameters it has: curves are
+        (responses, m, grid).
+
+        Parameters
+        ----------
+        X
+            Rows, as `predict` takes them.
+        feature
+            Its name or number.
 
         Examples
         --------

@@ -81,7 +81,8 @@ class RelaxVerbs:
         mask
             Trees (heads) to leave out.
         feature_map, n_random, seed
-            Of "linear": "elu", "relu", "exp", or "random" with so many features and this seed.
+            Of "linear": "elu", "relu", "exp", or "random", with `n_random` features drawn by
+            `seed`.
         data
             Rows (as `predict` takes them) by which soft thresholds are centred: each stands in
             the middle between the values of its column on its two sides. Without rows it stands

@@ -32,6 +32,8 @@ class ShapleyVerbs:
             Rows as for `predict`, best those that the model was trained on.
         sample_weight
             A weight for each row; 1 by default.
+        n_threads
+            Threads to use; by default all that the process may run on.
 
         Returns
         -------
@@ -178,6 +180,11 @@ class ShapleyVerbs:
 
     def shap_base(self: DecisionMachine, background: Any = None, *, output: str = "margin") -> Any:
         """What the values of `shap_values` add to: the mean margin, with no feature known.
+
+        Parameters
+        ----------
+        background, output
+            As given to `shap_values`.
 
         Returns
         -------

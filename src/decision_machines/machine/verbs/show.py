@@ -32,9 +32,20 @@ class ShowVerbs:
         x: Any = None,
         X: Any = None,
     ) -> TreeDisplay:
-        """Draw a tree (extra `plot`): the path of a row `x` lit, branches as thick as rows `X` go.
+        """Draw a tree (extra `plot`).
 
         Returns a display, as do all pictures: `ax_` and `figure_` are matplotlib's.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib's axes to draw on; new ones by default.
+        tree
+            Which of the trees; may be left out where there is one.
+        x
+            A row whose path is highlighted.
+        X
+            Rows that are counted: the more go along a branch, the thicker it is.
         """
         from ...show import plot_tree
 
@@ -67,6 +78,8 @@ class ShowVerbs:
             Whether to show the page in the browser.
         title
             The heading; by default what the machine was read from.
+        max_rows
+            How many rows the page holds at most.
         """
         from ...show.explore import explore
 
@@ -75,7 +88,15 @@ class ShowVerbs:
     def plot_templates(
         self: DecisionMachine, ax: Axes | None = None, *, trees: Iterable[int] | None = None
     ) -> TemplatesDisplay:
-        """Draw the template matrix B (extra `plot`)."""
+        """Draw the template matrix B (extra `plot`).
+
+        Parameters
+        ----------
+        ax
+            Matplotlib's axes to draw on; new ones by default.
+        trees
+            The trees to draw; all by default.
+        """
         from ...show import plot_templates
 
         return plot_templates(self, ax, trees=trees)
@@ -89,7 +110,10 @@ class ShowVerbs:
         form: str = "soft_tree",
         tree: int | None = None,
     ) -> AttentionDisplay:
-        """Draw the weights of rows X over the leaves: the tree's own, or soft ones at τ."""
+        """Draw the weights of rows X over the leaves: the tree's own, or soft ones at τ.
+
+        The parameters are described at `AttentionDisplay`.
+        """
         from ...show import plot_attention
 
         return plot_attention(self, X, ax, tau=tau, form=form, tree=tree)
@@ -104,7 +128,10 @@ class ShowVerbs:
         at: Any = None,
         resolution: int = 200,
     ) -> BoundaryDisplay:
-        """Draw the predictions over two features, the others held at the row `at` or at medians."""
+        """Draw the predictions over two features, the others held at the row `at` or at medians.
+
+        The parameters are described at `BoundaryDisplay`.
+        """
         from ...show import plot_boundary
 
         return plot_boundary(self, X, ax, features=features, y=y, at=at, resolution=resolution)
@@ -120,7 +147,10 @@ class ShowVerbs:
         output: int = 0,
         most: int = 15,
     ) -> ShapleyDisplay:
-        """Draw what each feature adds to the margin: bar, beeswarm, waterfall or dependence."""
+        """Draw what each feature adds to the margin: bar, beeswarm, waterfall or dependence.
+
+        The parameters are described at `ShapleyDisplay`.
+        """
         from ...show import plot_shap
 
         return plot_shap(

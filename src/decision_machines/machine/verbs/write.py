@@ -281,8 +281,8 @@ class WriteVerbs:
         With background rows, ``TreeExplainer(machine.to_shap(), rows)``, the values are those of
         the source model, within rounding. Without them SHAP weighs the sides of a test by the
         training weight that went there: the machine's covers, or, where X is given, counts of its
-        rows, whose values differ from the source's where that stores something else, as XGBoost
-        does with sums of hessians. `shap_values` gives the values by covers, and far faster.
+        rows. Values by counts differ from the source's where that stores something else: XGBoost
+        stores sums of hessians. `shap_values` gives the values by covers, and far faster.
 
         Parameters
         ----------

@@ -140,8 +140,8 @@ def check_dtypes(dtypes: Mapping[int, Any], columns: Columns) -> None:
         if found is not None and found in SHORT:
             raise InputError(
                 DOING,
-                f"{columns.feature_name(feature)!r} is of {found}, of which the source's function "
-                "makes fewer digits",
+                f"{columns.feature_name(feature)!r} is of {found}, which the source's function "
+                "computes in fewer digits",
                 "give the column as float64, in training too",
             )
     for which, dtype in accepted.blocks:

@@ -57,6 +57,10 @@ def axis_tree(
         Codes 0..n_classes - 1 where `n_classes` is given, else numbers, (m,) or (m, k).
     classes
         Labels for the codes; the codes themselves by default.
+    max_leaves, max_depth, min_samples_leaf
+        Size of the tree: the most leaves, the most tests on a path, the fewest rows in a leaf.
+    sample_weight
+        (m,) weights of the rows.
     validation
         (X, y) or (X, y, weights) that decides. Without it a fifth of the rows is held out to
         decide, and the tree is then searched for again with what was chosen, on all rows.
@@ -64,6 +68,8 @@ def axis_tree(
         Searches for each setting.
     n_iterations
         Moves of each search; 0 gives the best greedy tree.
+    seed
+        The same seed gives the same tree.
     n_threads
         All processors by default. The tree does not depend on it.
     verbose

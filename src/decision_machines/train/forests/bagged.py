@@ -1,7 +1,7 @@
 """Many oblique trees: each learned from another draw of the rows, their answers averaged.
 
-Oblique trees are strong and unlike one another, which is what averaging thrives on; the rows that a
-draw leaves out choose its tree, so none are held out from all.
+Oblique trees are strong and unlike one another, and averages of such trees gain most. The rows that
+a draw leaves out choose its tree, so none are held out from all.
 """
 
 from __future__ import annotations
@@ -40,10 +40,12 @@ def bagged_trees(
 ) -> Fit:
     """The average of oblique trees, each of rows drawn with replacement.
 
-    Parameters are those of `oblique_tree`.
+    Other parameters are those of `oblique_tree`.
 
     Parameters
     ----------
+    n_trees
+        How many trees.
     start
         What this function gave before with the same options: its trees are kept, and the missing
         ones added.

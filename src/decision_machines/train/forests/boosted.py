@@ -63,22 +63,28 @@ def boosted_trees(
 
     Parameters
     ----------
+    X
+        (m, n) numbers; NaN is missing.
     y
         Codes 0..n_classes - 1, or numbers, (m,) or (m, q), where `n_classes` is None.
+    max_leaves, max_depth
+        Size of each tree.
+    sample_weight
+        (m,) weights of the rows.
     validation
         (X, y) or (X, y, weights) to stop by. By default a fifth is held out to find the number of
         trees, which are then fitted again to all rows.
     n_trees
         How many rounds: three classes and more have a tree each in every round.
     min_samples_leaf
-        By default 20, and fewer where a twentieth of the rows are.
+        Rows in a leaf, at least. By default 20, or a twentieth of the rows where that is fewer.
     learning_rate
         The part of each tree that counts.
     patience
-        How many trees that help no more end it; None fits all `n_trees` to all rows.
+        After how many trees without gain it ends; None fits all `n_trees` to all rows.
     n_iterations
         Moves of each tree's search; 0 leaves it greedy; None is 30 where the data are small
-        enough, and else leaves growing to histograms.
+        enough; otherwise trees are grown by histograms.
     start
         A machine to go on from, made by this function with the same outputs.
 

@@ -69,6 +69,8 @@ def oblique_tree(
         Of the complete tree that is trained.
     leaves
         "constant"; "linear" for regression with linear functions in the leaves.
+    sample_weight
+        (m,) weights of the rows.
     validation
         (X, y) or (X, y, sample_weight) to choose by, never trained on. By default a quarter of
         the rows is held out.

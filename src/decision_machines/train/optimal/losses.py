@@ -55,9 +55,16 @@ def mean_loss(
 
     Over several targets errors are added up.
     """
+    return float(row_losses(criterion, y, said) @ w / w.sum())
+
+
+def row_losses(
+    criterion: str, y: Num[np.ndarray, "m ..."], said: Float[np.ndarray, "m k"]
+) -> Float[np.ndarray, "m"]:
+    """What each row loses: 1 if it is misclassified, or its squared or absolute error."""
     if criterion == "error":
-        lost = (said.argmax(axis=1) != y).astype(np.float64)
-    else:
-        error = said - y.reshape(len(y), -1)
-        lost = (error**2 if criterion == "squared_error" else np.abs(error)).sum(axis=1)
-    return float(lost @ w / w.sum())
+        wrong: np.ndarray = (said.argmax(axis=1) != y).astype(np.float64)
+        return wrong
+    error = said - y.reshape(len(y), -1)
+    lost: np.ndarray = (error**2 if criterion == "squared_error" else np.abs(error)).sum(axis=1)
+    return lost

@@ -1,6 +1,6 @@
 """Trees with linear leaves trained by gradients: rows go one way, gradients go both.
 
-Soft trees average the functions of all their leaves, and what they learn falls apart when they are
+Soft trees average the functions of all their leaves, and what they learn is lost when they are
 hardened. So training is straight-through: the forward pass is the hard tree's own answer, the
 gradient is that of gates of slope β. A leaf's function is the sum of one that all leaves share and
 its own departure from it, and the departure decays.

@@ -1,6 +1,6 @@
 """Linear functions for the leaves of a complete tree, by ridge regression in closed form.
 
-A leaf of few rows cannot bear a free linear function. It is therefore drawn, row for row of the
+A leaf of few rows cannot support a free linear function. It is therefore drawn, row for row of the
 ridge, to what is known from above: the function of its parent, which is drawn to that of its own
 parent, up to one function for all rows. Or it is drawn to the function it had before.
 """

@@ -39,9 +39,9 @@ def linear_leaves_tree(
     """A hard oblique tree of at most the given depth that predicts numbers.
 
     Trees of this depth, and of a little less with caps on their leaves' answers, are trained by
-    gradients from many starts, their leaves fitted in closed form, and the best finished node by
-    node; rows held out choose among them. Features and targets need no scaling: the machine reads
-    and answers in their own units.
+    gradients from many starts. Their leaves are fitted in closed form, and the best trees are
+    finished node by node; rows held out choose among them. Features and targets need no scaling:
+    the machine reads and answers in their own units.
 
     Parameters
     ----------

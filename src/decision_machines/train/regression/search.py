@@ -4,8 +4,8 @@ A *shape* is how many levels of tests a tree has and how many are left for caps.
 trains a few trees of every recipe and shape, the second more trees of the two best, longer. Every
 tree's leaves are fitted by several rules, and capped where there is room. Trees of one recipe,
 shape, rule and cap are a group; the group is chosen by its mean error on validation, then its tree:
-where one tree of a kind goes astray, others may where validation does not look. The best group is
-then swept node by node, as a further one.
+where one tree of a kind fails, others may fail on rows that validation does not have. The best
+group is then swept node by node, as a further one.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class SoftSearch:
         if n_classes is not None and (
             not isinstance(n_classes, (int, np.integer)) or n_classes < 1
         ):
-            raise InputError(DOING, f"n_classes={n_classes!r}", "use a whole number from 1")
+            raise InputError(DOING, f"n_classes={n_classes!r}", "use a whole number of at least 1")
 
         if n_classes is None:
             self.given = number_rows(X, y, weight)

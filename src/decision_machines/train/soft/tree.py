@@ -75,6 +75,8 @@ def soft_tree(
         (m,) codes 0..K-1 where `n_classes` is given, else numbers, (m,) or (m, q).
     depth
         Of the complete tree.
+    sample_weight
+        (m,) weights of the rows.
     validation
         (X, y) or (X, y, sample_weight) to choose by, never trained on.
     effort

@@ -29,7 +29,7 @@ VERSION = 2
 """1 had one fingerprint for all that was given, and left groups, outputs and selections out."""
 DOING = "going on from a checkpoint"
 CLOSE = 1e-6
-"""How far numbers that were computed may differ: another processor may round otherwise."""
+"""How far numbers that were computed may differ: another processor may round differently."""
 
 
 @dataclass(frozen=True)

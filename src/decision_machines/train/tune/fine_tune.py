@@ -82,7 +82,7 @@ def tune(
     machine
         A machine of any source, or a fitted model that `convert` reads.
     X, y
-        TensorRows and targets: labels as the machine gives them, or numbers, (m,) or (m, outputs).
+        Rows and targets: labels as the machine gives them, or numbers, (m,) or (m, outputs).
     validation
         (X, y), (X, y, weights) or (X, y, weights, group) to judge by; or the share of X to hold out
         for it; None holds out a fifth.
@@ -92,13 +92,13 @@ def tune(
         What is ranked together: an id for each row, or sizes of groups that follow one another.
         The objective is then "lambdarank" unless another is named.
     objective
-        None asks the model; of a machine it follows the link: "logistic", "softmax", "poisson" …,
-        "squared" where there is none, "brier" where leaves hold probabilities. (A machine cannot
-        tell an absolute error or a quantile from a squared error: name those.) Or a name, see
-        `objectives.NAMES`, such as "absolute", "huber:2", "quantile:0.9", "gamma", "tweedie:1.5";
-        of a machine without a link "logistic" takes the answers for log-odds, which `predict` then
-        gives; or a function of (margin, y), torch tensors, that gives a loss for each row or their
-        mean.
+        What to train for. None asks the model; for a machine it follows the link: "logistic",
+        "softmax", "poisson" …, "squared" where there is none, "brier" where leaves hold
+        probabilities. (A machine cannot tell an absolute error or a quantile from a squared error:
+        name those.) Or a name of `objectives.NAMES`, such as "absolute", "huber:2",
+        "quantile:0.9", "gamma", "tweedie:1.5". In a machine without a link, "logistic" takes the
+        margins as log-odds, and `predict` gives log-odds. Or a function of (margin, y), torch
+        tensors, that gives a loss for each row or their mean.
     learn
         What is trained, of "t", "slope", "V" and "S": with "S" tests become oblique.
     settings
@@ -108,12 +108,12 @@ def tune(
     refit
         Whether the chosen settings are trained again, as long as they were, on training and
         validation rows together. By default only where the validation rows were held out of X: rows
-        that you gave are never trained on unasked. Best give the source trained on all of these
-        rows, a machine or a model: the settings are then applied to it.
+        that you gave are not trained on unless you ask. It is best to give the source trained on
+        all of these rows, a machine or a model: the settings are then applied to it.
         `report.soft` and `report.hard` are losses of the choice before the refit, on rows that it
         had not seen, and `before_refit` holds it. After a refit no unseen rows are left to judge it
-        by; it is kept only where it, too, is no worse than the source on the validation rows, and
-        otherwise the choice itself is returned.
+        by. It is kept only where it is no worse than the source on the validation rows; otherwise
+        the choice before it is returned.
     seed
         The same seed, rows and options give the same result.
     n_threads
@@ -157,7 +157,7 @@ def tune(
     verbose = show if verbose is None else verbose
     _check_numbers(epochs=epochs, patience=patience, batch_size=batch_size)
     if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(DOING, f"seed={seed!r}", "use a whole number from 0")
+        raise InputError(DOING, f"seed={seed!r}", "use a whole number of at least 0")
     learn = _check_learn(learn)
     settings = _check_settings(settings)
     _check_machine(machine)
@@ -239,7 +239,7 @@ def _checked_refit(search: Search, chosen: Tuned, found: Tuned) -> Tuned:
 def _check_numbers(**numbers: Any) -> None:
     for name, number in numbers.items():
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
-            raise InputError(DOING, f"{name}={number!r}", "use a whole number from 1")
+            raise InputError(DOING, f"{name}={number!r}", "use a whole number of at least 1")
 
 
 def _check_learn(learn: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DOING = "reading y"
 KINDS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "any": (lambda y: np.isfinite(y), "a finite number"),
-    "count": (lambda y: np.isfinite(y) & (y >= 0), "a number from 0"),
+    "count": (lambda y: np.isfinite(y) & (y >= 0), "a number of at least 0"),
     "positive": (lambda y: np.isfinite(y) & (y > 0), "a number above 0"),
     "share": (lambda y: (y >= 0) & (y <= 1), "a number from 0 to 1"),
 }

@@ -61,7 +61,7 @@ class TensorRows:
         )
 
     def batches(self, size: int, generator: torch.Generator) -> list[Tensor]:
-        """Rows in a random order, so many at a time; groups are kept whole."""
+        """Rows in a random order, `size` at a time; groups are kept whole."""
         if self.group is None:
             return list(torch.randperm(len(self), generator=generator).split(size))
         n = int(self.group.max()) + 1

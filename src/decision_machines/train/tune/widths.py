@@ -1,4 +1,4 @@
-"""How soft each test of a trained machine may start: thresholds amid a gap, and widths measured.
+"""How soft each test of a trained machine may start: thresholds within a gap, and widths measured.
 
 A library puts a threshold anywhere between two values of its training data, often right at one of
 them (LightGBM at 1e-35, XGBoost at the upper value): a soft gate there would answer one half for
