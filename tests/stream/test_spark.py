@@ -15,8 +15,11 @@ from stream.conftest import expected, files, rows
 import decision_machines as dm
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
-# Of Spark's own support, not of what is about to go.
-pytestmark = pytest.mark.filterwarnings("default:PySpark does not yet fully support:FutureWarning")
+# Spark's own calls of pandas 3, which Spark has to mend.
+pytestmark = [
+    pytest.mark.filterwarnings("default:PySpark does not yet fully support:FutureWarning"),
+    pytest.mark.filterwarnings("default:The copy keyword is deprecated:DeprecationWarning"),
+]
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
 

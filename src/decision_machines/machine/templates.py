@@ -159,7 +159,7 @@ def _ternary(B: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int
     B = sp.coo_array(B)
     B.sum_duplicates()
     keep = B.data != 0
-    rows, columns, signs = B.coords[0][keep], B.coords[1][keep], B.data[keep]
+    rows, columns, signs = B.row[keep], B.col[keep], B.data[keep]
     if not np.all(np.abs(signs.astype(np.float64)) == 1):
         bad = signs[np.abs(signs.astype(np.float64)) != 1][0]
         _refuse(f"the entry {bad}", "templates hold -1, 0 and +1 only")

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ..releases import Releases
 
-RELEASES = Releases("Treelite", "4.3", "4.8")
+RELEASES = Releases("Treelite", "4.6.1", "4.8")
