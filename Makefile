@@ -35,13 +35,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp for each set of extras that is installed.
-$(VENV)/.demo-stamp: EXTRAS = sklearn,plot
+$(VENV)/.demo-stamp: EXTRAS = cli,sklearn,plot
 $(VENV)/.test-stamp: EXTRAS = test
 $(VENV)/.lint-stamp: EXTRAS = lint
 $(VENV)/.docs-stamp: EXTRAS = docs
 $(VENV)/.dev-stamp: EXTRAS = dev
 $(VENV)/.%-stamp: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
-	@echo "Installing decision-machines[$(EXTRAS)] into $(VENV) ..."
+	@echo "Installing decision-machines[$(EXTRAS)] into $(VENV). Where the C++ is new it is compiled first:"
+	@echo "2 minutes on many processors, up to 20 on one or two that are busy, without further output ..."
 	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@
 

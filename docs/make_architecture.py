@@ -16,7 +16,11 @@ BLUE, ORANGE, GREEN, GREY = "#d8eaf6", "#fbe5d6", "#dcefe6", "#eceae4"
 
 ROOMS = (
     (("cli", "one file for each command", GREY),),
-    (("estimators", "scikit-learn's contract", GREY),),
+    (
+        ("estimators", "scikit-learn's contract", GREY),
+        ("mlflow", "an MLflow flavor", GREY),
+        ("serve", "machines behind HTTP", ORANGE),
+    ),
     (("stream", "files and clusters of rows", ORANGE), ("train", "trees learned and tuned", GREEN)),
     (("show", "pictures, the explorer page", ORANGE),),
     (("explain", "prove, paths, space, change, identity, effects, shapley", ORANGE),),

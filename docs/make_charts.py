@@ -19,7 +19,13 @@ COLOURS = {
     "light": {"ink": "#1a1d21", "soft": "#565f69", "ours": "#0067a6", "other": "#b9bdc3"},
     "dark": {"ink": "#eceef1", "soft": "#a9b2bc", "ours": "#63b9ee", "other": "#59636f"},
 }
-NAME, BAR, END, ROW = 210, 330, 170, 24
+WIDTH, BAR, ROW, LINE = 420, 110, 24, 18
+"""Of a chart, of its longest bar at least, of a row, and of a name above its bar.
+
+A telephone shows a page about 400 pixels wide: letters of a wider chart would be too small there.
+"""
+LETTER = 8.0
+"""The width of a letter, about."""
 
 
 def bars(name: str, rows: list[tuple[str, float, str, bool]], *, most: float | None = None) -> None:
@@ -28,31 +34,43 @@ def bars(name: str, rows: list[tuple[str, float, str, bool]], *, most: float | N
     Bars longer than `most` are broken at the edge; their text says how long they are.
     """
     limit = most or max(value for _, value, _, _ in rows)
-    height = ROW * len(rows) + 8
+    left = 10 + LETTER * max(len(label) for label, _, _, _ in rows)
+    right = 10 + LETTER * max(len(says) for _, _, says, _ in rows)
+    is_stacked = left + BAR + right > WIDTH
+    if is_stacked:
+        left, row, top = 0, ROW + LINE, LINE
+    else:
+        row, top = ROW, 0
+    bar = WIDTH - left - right
     for theme, colour in COLOURS.items():
         parts = []
         for at, (label, value, says, is_ours) in enumerate(rows):
-            y = 4 + at * ROW
-            width = max(2.0, BAR * min(value, limit) / limit)
+            y = 4 + at * row + top
+            width = max(2.0, bar * min(value, limit) / limit)
             fill, weight = (colour["ours"], 700) if is_ours else (colour["other"], 400)
+            place = (
+                f'x="0" y="{y - 2}"'
+                if is_stacked
+                else f'x="{left - 8:.0f}" y="{y + 16}" text-anchor="end"'
+            )
             parts.append(
-                f'<text x="{NAME - 8}" y="{y + 16}" text-anchor="end" font-weight="{weight}" '
+                f'<text {place} font-weight="{weight}" '
                 f'fill="{colour["ink"]}">{escape(label)}</text>'
-                f'<rect x="{NAME}" y="{y + 4}" width="{width:.1f}" height="{ROW - 8}" rx="2" '
+                f'<rect x="{left:.0f}" y="{y + 4}" width="{width:.1f}" height="{ROW - 8}" rx="2" '
                 f'fill="{fill}"/>'
             )
             if value > limit:
-                x = NAME + BAR - 22
+                x = round(left + bar - 22)
                 parts.append(
                     f'<path d="M{x} {y + 2}l6 {ROW - 4}M{x + 7} {y + 2}l6 {ROW - 4}" '
                     f'stroke="{colour["ink"]}" stroke-width="1.5"/>'
                 )
             parts.append(
-                f'<text x="{NAME + width + 8:.1f}" y="{y + 16}" font-weight="{weight}" '
+                f'<text x="{left + width + 8:.1f}" y="{y + 16}" font-weight="{weight}" '
                 f'fill="{colour["soft"]}">{escape(says)}</text>'
             )
         (HERE / f"{name}-{theme}.svg").write_text(
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {NAME + BAR + END} {height}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {row * len(rows) + 8}" '
             f'font-family="system-ui, sans-serif" font-size="13">{"".join(parts)}</svg>\n'
         )
 
@@ -229,6 +247,11 @@ def _by(rows: list[dict], key: str) -> dict[str, list[dict]]:
 # -- Shapley values -------------------------------------------------------------------------------
 
 
+def low(ratio: float) -> str:
+    """A number in three digits or its whole part, without an exponent."""
+    return f"{ratio:.3g}" if ratio < 1000 else f"{int(ratio)}"
+
+
 def shapley() -> None:
     found = json.loads((RESULTS / "shapley.json").read_text())
     table(
@@ -238,9 +261,9 @@ def shapley() -> None:
             [
                 row["workload"],
                 row["rival"],
-                f"{row['rival_us']:.4g}",
-                f"{row['ours_us']:.3g}",
-                f"{row['ratio_low']:.3g}",
+                low(row["rival_us"]),
+                low(row["ours_us"]),
+                low(row["ratio_low"]),
                 f"{row['error']:.0e}" if row["error"] else "",
             ]
             for row in found
@@ -250,7 +273,7 @@ def shapley() -> None:
     bars(
         "shapley",
         [
-            (row["workload"], row["ratio_low"], f"{row['ratio_low']:.3g} × {row['rival']}", True)
+            (row["workload"], row["ratio_low"], f"{low(row['ratio_low'])} × {row['rival']}", True)
             for row in beside
             if "float32" not in row["workload"]
         ],

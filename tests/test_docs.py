@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
+import json
 import re
+import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -87,7 +91,7 @@ def test_changelog_citation_and_package_name_one_version():
 def test_the_checks_before_a_change_lands_are_all_of_them():
     script = (ROOT / ".ci" / "run").read_text()
     commands = re.findall(r"^make (\S+)$", script, re.MULTILINE)
-    assert commands == ["checks-ready", "lint", "docs", "test"]
+    assert commands == ["checks-ready", "lint", "docs", "test", "matrix-fast"]
     makefile = (ROOT / "Makefile").read_text()
     for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "sphinx-build -W"):
         assert f"$(BIN)/{tool}" in makefile
@@ -143,10 +147,9 @@ def test_the_picture_of_the_rooms_is_the_order_that_is_checked():
     assert [sorted(rows[y]) for y in sorted(rows)] == [sorted(layer) for layer in layers]
 
 
-def test_charts_and_tables_come_from_the_results(tmp_path, monkeypatch):
-    import json
-    import sys
-
+@pytest.fixture
+def made_charts(tmp_path, monkeypatch):
+    """The folder of the charts and tables, made anew."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     make_charts = importlib.import_module("make_charts")
     try:
@@ -154,10 +157,14 @@ def test_charts_and_tables_come_from_the_results(tmp_path, monkeypatch):
         make_charts.main()
     finally:
         sys.modules.pop("make_charts")
+    return tmp_path
+
+
+def test_charts_and_tables_come_from_the_results(made_charts):
     results = json.loads((ROOT / "benchmarks" / "results" / "engine.json").read_text())["rows"]
     ours = next(row["us_per_row"] for row in results if row["rival"] == "ours")
-    assert f"{ours:.3g} µs" in (tmp_path / "engine-0-light.svg").read_text()
-    made = {path.name for path in tmp_path.iterdir()}
+    assert f"{ours:.3g} µs" in (made_charts / "engine-0-light.svg").read_text()
+    made = {path.name for path in made_charts.iterdir()}
     for page in (ROOT / "docs").rglob("*.md"):
         assert set(re.findall(r"_made/([\w-]+\.\w+)", page.read_text())) <= made, page
 
@@ -168,3 +175,34 @@ def test_files_named_by_the_architecture_are_there():
     assert len(named) >= 5
     for path in named:
         assert (ROOT / "src" / "decision_machines" / path).exists(), path
+
+
+def test_charts_are_narrow_enough_for_a_telephone_and_no_text_is_cut(made_charts):
+    """Letters of 13 units in a chart of 420 are 11 pixels high on a page of 368."""
+    charts = sorted(made_charts.glob("*.svg"))
+    assert charts
+    for chart in charts:
+        root = ElementTree.fromstring(chart.read_text())
+        _, _, width, height = map(float, root.get("viewBox").split())
+        assert width <= 420
+        for text in root.iter("{http://www.w3.org/2000/svg}text"):
+            length = 7.6 * len(text.text)  # of wide letters in bold, at most
+            x = float(text.get("x"))
+            first = x - length if text.get("text-anchor") == "end" else x
+            assert first >= -1, (chart.name, text.text)
+            assert first + length <= width + 1, (chart.name, text.text)
+            assert 0 < float(text.get("y")) <= height
+
+
+def test_the_front_page_shows_whole_outputs():
+    code = (ROOT / "docs" / "index.md").read_text().split("```pycon")[1].split("```")[0]
+    assert "..." not in code
+
+
+def test_the_table_of_exports_comes_from_the_results():
+    spec = importlib.util.spec_from_file_location("exports", ROOT / "benchmarks" / "exports.py")
+    exports = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(exports)
+    made = exports.table(json.loads(exports.RESULTS.read_text()))
+    shown = exports.PAGE.read_text().split(exports.BEGIN)[1].split(exports.END)[0]
+    assert shown.strip() == made.strip()

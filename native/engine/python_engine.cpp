@@ -2,6 +2,7 @@
 
 #include "common/interruptible.hpp"
 #include "common/require.hpp"
+#include "engine/few.hpp"
 #include "engine/kernels/find.hpp"
 #include "engine/python_rows.hpp"
 
@@ -104,17 +105,12 @@ std::shared_ptr<Engine> PyEngine::compiled(const Wanted& wanted) const {
 }
 
 std::shared_ptr<const Engine> PyEngine::engine_for(int64_t n_rows) const {
-    const int64_t few_rows = kernels_->packs ? kPackRows : kFewRows;
-    static_assert(kRecordRows < kPackRows);
-    if (n_rows >= few_rows || engine_->plan.can_walk()) return engine_;
+    if (n_rows >= enough_rows(*kernels_) || engine_->plan.can_walk()) return engine_;
     if (!few_) {
         std::shared_ptr<Engine> made = compiled({kind_for_few(view_, *kernels_), false});
         if (!few_) few_ = std::move(made);
     }
-    const int64_t most = few_->plan.kind == Kind::pack ? few_rows
-                         : few_->plan.is_records()     ? kRecordRows + 1
-                                                       : kFewRows;
-    return n_rows < most ? few_ : engine_;
+    return takes_few(few_->plan, *kernels_, n_rows) ? few_ : engine_;
 }
 
 void PyEngine::run(const Source& source, nb::handle out, bool wants_leaves,

@@ -23,7 +23,10 @@ Tables make(int64_t n_inputs, In<int32_t, 1> column_table, In<int32_t, 1> column
             In<float, 1> number, In<uint8_t, 1> missing, In<uint64_t, 1> adds,
             In<int64_t, 1> label_start, In<uint64_t, 1> label_adds, In<int64_t, 1> key_start,
             In<uint64_t, 1> keys, In<int32_t, 1> n_statistics, In<float, 1> values) {
-    Tables found{n_inputs, static_cast<int64_t>(column_table.shape(0)), {}};
+    Tables found{n_inputs,
+                 static_cast<int64_t>(column_table.shape(0)),
+                 {},
+                 std::vector<bool>(n_inputs, false)};
     const int64_t n_tables = static_cast<int64_t>(n_statistics.shape(0));
     int64_t value = 0;
     for (int64_t i = 0; i < n_tables; ++i) {
@@ -31,6 +34,7 @@ Tables make(int64_t n_inputs, In<int32_t, 1> column_table, In<int32_t, 1> column
         table.n_statistics = n_statistics(i);
         for (int64_t j = term_start(i); j < term_start(i + 1); ++j) {
             require(0 <= input(j) && input(j) < n_inputs, "a term of a row that is not there");
+            if (static_cast<Ask>(kind(j)) == Ask::label) found.has_labels[input(j)] = true;
             table.terms.push_back(
                 {input(j),
                  static_cast<Ask>(kind(j)),
@@ -52,6 +56,7 @@ Tables make(int64_t n_inputs, In<int32_t, 1> column_table, In<int32_t, 1> column
         require(0 <= column_table(c) && column_table(c) < n_tables, "a column of no table");
         found.tables[column_table(c)].columns.push_back({column_statistic(c), c});
     }
+    for (Table& table : found.tables) table.list_combinations();
     return found;
 }
 

@@ -364,6 +364,24 @@ void Background::add_pairs(const double* z, int64_t n_rows, int64_t n_threads,
     by_patterns<true>(all, z, n_rows, n_threads, values);
 }
 
+// The interactions of one leaf and one pattern of background rows; `gives` is 1 for features that
+// only the row has, 2 for those that only the background has.
+void Background::add_pairs_of(const Leaf& leaf, const std::vector<uint8_t>& gives, int64_t gains,
+                              int64_t losses, double share, int64_t row, int64_t output,
+                              const Values<double>& values) const {
+    const double v = share * forest_.values[leaf.number * forest_.width + output];
+    const int64_t nf = values.n_features, to = output_of(leaf.tree, output);
+    for (size_t f = 0; f < gives.size(); ++f)
+        for (size_t h = 0; h < gives.size(); ++h) {
+            if (f == h || !gives[f] || !gives[h]) continue;
+            const int64_t a = gains - (gives[f] == 1) - (gives[h] == 1);
+            const int64_t b = losses - (gives[f] == 2) - (gives[h] == 2);
+            const int64_t at = (row * nf + values.features[leaf.slots[f]]) * nf;
+            values.pairs[(at + values.features[leaf.slots[h]]) * forest_.n_outputs + to] +=
+                (gives[f] == gives[h] ? 0.5 : -0.5) * beta(a, b) * v;
+        }
+}
+
 template <bool Pairs>
 void Background::by_patterns(const std::vector<int64_t>& leaves, const double* z, int64_t n_rows,
                              int64_t n_threads, const Values<double>& values) const {
@@ -371,6 +389,7 @@ void Background::by_patterns(const std::vector<int64_t>& leaves, const double* z
     common::share(n_rows, n_threads, [&](auto next) {
         std::vector<uint64_t> own;
         std::vector<uint8_t> has, gives;
+        std::vector<double> gained;
         for (int64_t r = next(); r >= 0; r = next()) {
             const double* row = z + r * forest_.n_columns;
             for (int64_t number : leaves) {
@@ -389,53 +408,43 @@ void Background::by_patterns(const std::vector<int64_t>& leaves, const double* z
                     has[f] = all;
                     own[f / 64] |= static_cast<uint64_t>(all) << (f % 64);
                 }
+                const uint64_t last = d % 64 ? (uint64_t{1} << (d % 64)) - 1 : ~uint64_t{0};
+                // Most background rows lack what this row lacks, too, and count for nothing.
+                auto meets = [&](const uint64_t* other) {
+                    for (int64_t w = 0; w + 1 < words; ++w)
+                        if (~(own[static_cast<size_t>(w)] | other[w])) return false;
+                    return (own[static_cast<size_t>(words - 1)] | other[words - 1]) == last;
+                };
+                // All that meet have what the row lacks; they differ in what the row gains.
+                const int64_t losses = d - std::count(has.begin(), has.end(), 1);
+                double lost = 0;
+                gained.assign(static_cast<size_t>(d), 0.0);
                 for (size_t p = 0; p < leaf.shares.size(); ++p) {
                     const uint64_t* other = leaf.has.data() + p * static_cast<size_t>(words);
-                    bool meets = true;
-                    int64_t gains = 0, losses = 0;  // features that only one of both has
-                    for (int64_t w = 0; w < words; ++w) {
-                        const uint64_t mine = own[static_cast<size_t>(w)],
-                                       all = w + 1 < words || d % 64 == 0
-                                                 ? ~uint64_t{0}
-                                                 : (uint64_t{1} << (d % 64)) - 1;
-                        meets = meets && (mine | other[w]) == all;
-                        gains += __builtin_popcountll(mine & ~other[w]);
-                        losses += __builtin_popcountll(~mine & other[w]);
-                    }
-                    if (!meets || gains + losses == 0) continue;
-                    const double up = gains ? beta(gains - 1, losses) : 0;
-                    const double down = losses ? beta(gains, losses - 1) : 0;
+                    if (!meets(other)) continue;
+                    int64_t gains = 0;
+                    for (int64_t w = 0; w < words; ++w)
+                        gains += __builtin_popcountll(own[static_cast<size_t>(w)] & ~other[w]);
                     const double share = leaf.shares[p] * values.factor;
-                    gives.assign(static_cast<size_t>(d), 0);
-                    for (int64_t i = 0; i < d; ++i) {
-                        const size_t f = static_cast<size_t>(i);
-                        gives[f] = has[f] && !(other[f / 64] >> (f % 64) & 1) ? 1 : !has[f] ? 2 : 0;
-                    }
-                    for (int64_t i = 0; i < d; ++i) {
-                        const size_t f = static_cast<size_t>(i);
-                        if (!gives[f]) continue;
-                        const double weight = share * (gives[f] == 1 ? up : -down);
-                        const int64_t feature = values.features[leaf.slots[f]];
-                        for (int64_t o = 0; o < width; ++o) {
-                            const double v = forest_.values[leaf.number * width + o];
-                            const int64_t to = output_of(leaf.tree, o);
-                            values.out[(r * nf + feature) * k + to] += weight * v;
-                            if constexpr (Pairs) {
-                                for (int64_t j = 0; j < d; ++j) {
-                                    const size_t h = static_cast<size_t>(j);
-                                    if (j == i || !gives[h]) continue;
-                                    const int64_t a = gains - (gives[f] == 1) - (gives[h] == 1);
-                                    const int64_t b = losses - (gives[f] == 2) - (gives[h] == 2);
-                                    const double sign = gives[f] == gives[h] ? 0.5 : -0.5;
-                                    values.pairs[((r * nf + feature) * nf +
-                                                  values.features[leaf.slots[h]]) *
-                                                     k +
-                                                 to] += share * sign * beta(a, b) * v;
-                                }
-                            }
-                        }
+                    if (losses) lost += share * beta(gains, losses - 1);
+                    const double gain = gains ? share * beta(gains - 1, losses) : 0;
+                    for (int64_t w = 0; w < words; ++w)
+                        for (uint64_t rest = own[static_cast<size_t>(w)] & ~other[w]; rest;
+                             rest &= rest - 1)
+                            gained[static_cast<size_t>(64 * w + __builtin_ctzll(rest))] += gain;
+                    if constexpr (Pairs) {
+                        gives.assign(static_cast<size_t>(d), 0);
+                        for (size_t f = 0; f < gives.size(); ++f)
+                            gives[f] = !has[f] ? 2 : !(other[f / 64] >> (f % 64) & 1);
+                        for (int64_t o = 0; o < width; ++o)
+                            add_pairs_of(leaf, gives, gains, losses, share, r, o, values);
                     }
                 }
+                for (size_t f = 0; f < gained.size(); ++f)
+                    for (int64_t o = 0; o < width; ++o)
+                        values.out[(r * nf + values.features[leaf.slots[f]]) * k +
+                                   output_of(leaf.tree, o)] +=
+                            (has[f] ? gained[f] : -lost) * forest_.values[leaf.number * width + o];
             }
         }
     });

@@ -62,6 +62,9 @@ private:
     const Rule& rule_of(int64_t d) const { return rules_[static_cast<size_t>(d)]; }
     void build_cell(const Kernels& kernels, const Part& part, int64_t first_bit,
                     std::vector<double>& scratch, Tables<double>& to) const;
+    void add_pairs_of(const Leaf& leaf, const std::vector<uint8_t>& gives, int64_t gains,
+                      int64_t losses, double share, int64_t row, int64_t output,
+                      const Values<double>& values) const;
     template <bool Pairs>
     void by_patterns(const std::vector<int64_t>& leaves, const double* z, int64_t n_rows,
                      int64_t n_threads, const Values<double>& values) const;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/arrays.hpp"
+#include "common/interruptible.hpp"
 #include "common/require.hpp"
 #include "shapley/background.hpp"
 #include "shapley/values.hpp"
@@ -134,9 +135,10 @@ void py_values(const Plan<T>& plan, const std::string& target, In<T, 2> z, In<in
     require(pairs.has_value() == plan.pairs, "pairs are made by a plan that has them");
     const auto values = values_of(z, plan.n_columns, plan.n_slots, plan.n_outputs, features, factor,
                                   n_threads, out, pairs);
-    nb::gil_scoped_release release;
-    add_values(plan, typed<T>(kernels), z.data(), static_cast<int64_t>(z.shape(0)), n_threads,
-               values);
+    common::interruptible([&] {
+        add_values(plan, typed<T>(kernels), z.data(), static_cast<int64_t>(z.shape(0)), n_threads,
+                   values);
+    });
 }
 
 // Symmetric trees: tree i asks tests start[i]..start[i + 1], each a bit that is set on the right.
@@ -191,9 +193,10 @@ void py_table_values(const Tables<T>& tables, const std::string& target, In<T, 2
     const Kernels& kernels = kernels_of(target);
     const auto values = values_of<T>(z, tables.n_columns, tables.n_slots, tables.n_outputs,
                                      features, factor, n_threads, out, std::nullopt);
-    nb::gil_scoped_release release;
-    add_tables(tables, typed<T>(kernels), z.data(), static_cast<int64_t>(z.shape(0)), n_threads,
-               values);
+    common::interruptible([&] {
+        add_tables(tables, typed<T>(kernels), z.data(), static_cast<int64_t>(z.shape(0)), n_threads,
+                   values);
+    });
 }
 
 void make_background(Background* self, const HeldForest& forest, In<double, 2> z) {
@@ -209,12 +212,13 @@ void py_background_values(const Background& background, const std::string& targe
     const Kernels& kernels = kernels_of(target);
     const auto values = values_of(z, background.n_columns(), background.n_slots(),
                                   background.n_outputs(), features, factor, n_threads, out, pairs);
-    nb::gil_scoped_release release;
     const int64_t n_rows = static_cast<int64_t>(z.shape(0));
-    if (pairs)
-        background.add_pairs(z.data(), n_rows, n_threads, values);
-    else
-        background.add_values(kernels, z.data(), n_rows, n_threads, values);
+    common::interruptible([&] {
+        if (pairs)
+            background.add_pairs(z.data(), n_rows, n_threads, values);
+        else
+            background.add_values(kernels, z.data(), n_rows, n_threads, values);
+    });
 }
 
 template <typename T>

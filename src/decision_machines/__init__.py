@@ -69,6 +69,7 @@ __all__ = [
     "Trees",
     "UnsupportedModelError",
     "UntestedReleaseWarning",
+    "c_library",
     "certify",
     "column_rank",
     "convert",
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from . import stream as stream
     from .estimators import DecisionMachineClassifier as DecisionMachineClassifier
     from .estimators import DecisionMachineRegressor as DecisionMachineRegressor
+    from .estimators import LeafEncoder as LeafEncoder
     from .estimators import NonGreedyTreeClassifier as NonGreedyTreeClassifier
     from .estimators import NonGreedyTreeRegressor as NonGreedyTreeRegressor
     from .estimators import OptimalTreeClassifier as OptimalTreeClassifier
@@ -97,18 +99,21 @@ if TYPE_CHECKING:
     from .explain import diff as diff
     from .explain import explain_mismatch as explain_mismatch
     from .explain.shapley.explainer import TreeExplainer as TreeExplainer
+    from .run.engines.c_library import c_library as c_library
     from .stream import expr as expr
     from .train.tune import tune as tune
 
 LAZY = {
     "DecisionMachineClassifier": ("estimators", "sklearn"),
     "DecisionMachineRegressor": ("estimators", "sklearn"),
+    "LeafEncoder": ("estimators", "sklearn"),
     "NonGreedyTreeClassifier": ("estimators", "sklearn"),
     "NonGreedyTreeRegressor": ("estimators", "sklearn"),
     "OptimalTreeClassifier": ("estimators", "sklearn"),
     "OptimalTreeRegressor": ("estimators", "sklearn"),
     "TemplateCodeClassifier": ("estimators", "sklearn"),
     "TreeExplainer": ("explain.shapley.explainer", None),
+    "c_library": ("run.engines.c_library", None),
     "certify": ("explain", None),
     "diff": ("explain", None),
     "explain_mismatch": ("explain", None),

@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
-from decision_machines.cli import app
+from decision_machines.cli.app import app
 
 
 def dm(*arguments, **options):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines import cli
+from decision_machines.cli import app as cli
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines.cli import app
+from decision_machines.cli.app import app
 from decision_machines.errors import DecisionMachinesError
 
 M = 80

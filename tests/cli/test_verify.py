@@ -13,7 +13,7 @@ from catboost import CatBoostClassifier, CatBoostRanker, CatBoostRegressor, Pool
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines.cli import app
+from decision_machines.cli.app import app
 from decision_machines.libraries.originals import open_original
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from decision_machines import (
     DecisionMachineClassifier,
     DecisionMachineRegressor,
+    LeafEncoder,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
     OptimalTreeClassifier,
@@ -25,6 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         DecisionMachineRegressor(n_iterations=5),
         DecisionMachineClassifier(n_trees=4, n_iterations=5),
         DecisionMachineRegressor(n_trees=8, n_iterations=0, learning_rate=0.5),
+        LeafEncoder(random_state=0),
+        LeafEncoder(DecisionTreeRegressor(random_state=0), output="index"),
         NonGreedyTreeClassifier(n_epochs=2, n_restarts=1),
         NonGreedyTreeRegressor(n_epochs=2, n_restarts=1),
         OptimalTreeClassifier(max_depth=2),

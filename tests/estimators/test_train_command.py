@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from read_conditions import conditions_of, holds
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines.cli import app
+from decision_machines.cli.app import app
 from decision_machines.errors import InputError
 
 
@@ -62,6 +64,39 @@ def test_classes_are_guessed_scored_shown_and_written(rows, tmp_path):
     known = table[table["grade"].notna()]
     answers = machine.predict(known[["colour", "size"]])
     assert np.mean(answers == known["grade"]) > 0.9
+
+
+def test_the_printed_rules_read_back_are_the_written_machine(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(17, 90, 300),
+            "pay": rng.standard_normal(300) / 3,
+            "town": rng.choice(["p", "q, r", "s"], 300),
+        }
+    )
+    right = (table["age"] > 40) & (table["town"] != "s") | (table["pay"] > 0.3)
+    table["grade"] = np.where(right, "high", "low")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    out = tmp_path / "model.dm"
+    done = run(tmp_path / "rows.csv", "--target", "grade", "--leaves", 8, "-o", out)
+    printed = [line.strip() for line in done.stdout.splitlines() if line.startswith("  if ")]
+    machine = dm.load(out)
+    assert len(printed) == machine.n_leaves
+    assert not re.search(r"age [<≤>≥] \d+\.", done.stdout)
+    answers = machine.predict(table[["age", "pay", "town"]])
+    for i, row in table.iterrows():
+        met = [
+            rule
+            for rule in printed
+            if all(
+                holds(said, name, row[name], machine.columns)
+                for said in conditions_of(rule)
+                for name in [next(n for n in table.columns if n in said.split())]
+            )
+        ]
+        assert len(met) == 1
+        assert re.search(r"then (\w+)", met[0])[1] == answers[i]
 
 
 def test_numbers_are_guessed_and_json_says_all(rows):

@@ -212,7 +212,7 @@ def test_the_command_says_what_differs_and_exits_with_one(tmp_path):
 
     from typer.testing import CliRunner
 
-    from decision_machines.cli import app
+    from decision_machines.cli.app import app
 
     one = dm.figure_one()
     one.save(tmp_path / "a.dm")

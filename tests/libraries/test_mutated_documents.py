@@ -24,6 +24,8 @@ OPTIONAL = {
     "best_iteration": "without it, all rounds are used",
 }
 """Fields that a library itself does without, in another meaning: they are not taken away."""
+UNCOUNTED = ("oblivious_trees",)
+"""CatBoost's list of trees, whose length is told nowhere else: one less is another model."""
 VALUES = [None, True, 0, 1, -1, 3, 0.5, 1e300, "", "1", "gate", [], [1], [[]], {}, {"gate": 1}]
 
 
@@ -92,7 +94,7 @@ def test_a_changed_field_is_refused_or_changes_nothing(data):
     how = data.draw(st.sampled_from(["add", "lose", "retype"]))
     if how == "add" and isinstance(holder, dict):
         holder["gate"] = data.draw(st.sampled_from(VALUES))
-    elif how == "lose" and key not in OPTIONAL:
+    elif how == "lose" and key not in OPTIONAL and path != UNCOUNTED:
         del holder[key]
     elif how == "retype":
         old = holder[key]

@@ -53,6 +53,11 @@ elif case == "predict":
     plan = machine._prepared.compiled(machine).plan
     args = X, out, False, n_threads
     work = plan.array
+elif case.startswith("Shapley values"):
+    machine, X = forest(60), np.zeros((10**6, 4))
+    rows = rng.normal(size=(30, 4)) if case.endswith("rows") else None
+    machine.shap_values(X[:2], background=rows)  # what is imported late and made once
+    work, args = lambda: machine.shap_values(X, background=rows), ()
 elif case == "soft":
     import torch
 
@@ -73,7 +78,16 @@ if case in ("search", "one leaf"):  # what there is can be looked at and gone on
 
 @pytest.mark.parametrize(
     ("case", "n_threads"),
-    [("one leaf", 1), ("search", 1), ("search", 2), ("out of bag", 2), ("predict", 2), ("soft", 1)],
+    [
+        ("one leaf", 1),
+        ("search", 1),
+        ("search", 2),
+        ("out of bag", 2),
+        ("predict", 2),
+        ("Shapley values", 1),
+        ("Shapley values against rows", 1),
+        ("soft", 1),
+    ],
 )
 def test_ctrl_c_ends_native_work_of_hours(case, n_threads):
     if case == "soft":

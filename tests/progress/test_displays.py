@@ -181,3 +181,11 @@ def test_a_bar_is_taken_away_when_the_work_fails(monkeypatch):
         raise ZeroDivisionError
     assert isinstance(progress.display, displays.TerminalBar)
     assert progress.display.bar.live.is_started is False
+
+
+def test_a_terminal_without_rich_gets_lines(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert isinstance(display_for(None), displays.TerminalBar)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert isinstance(display_for(None), Lines)
+    assert isinstance(display_for(0), displays.Nowhere)

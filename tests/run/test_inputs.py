@@ -400,12 +400,17 @@ def test_sparse_numbers_of_every_dtype_are_read(dtype):
 def test_sparse_matrices_of_the_wrong_width_or_kind_are_refused():
     assert "3" in refusal(unnamed(), sp.csr_array(np.ones((2, 3))))
     refusal(unnamed(), sp.csr_array(np.ones((2, 4), dtype=complex)))
-    refusal(unnamed(), sp.coo_array(np.ones(4)))
+    flat = sp.coo_array(np.ones(4))
+    if flat.ndim == 1:
+        refusal(unnamed(), flat)
+    else:  # SciPy before 1.13 makes one row of it
+        assert unnamed().predict(flat).tolist() == unnamed().predict(np.ones((1, 4))).tolist()
 
 
 def test_sparse_matrices_with_many_rows_are_answered_in_order():
     machine = make_machine([6, 4], np.random.default_rng(9), n_features=5, rules=False)
-    X = sp.random(20_000, 5, 0.3, "csr", rng=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.random((20_000, 5)) * (rng.random((20_000, 5)) < 0.3))
     np.testing.assert_array_equal(machine.margin(X), machine.margin(X.toarray()))
 
 

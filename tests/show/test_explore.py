@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib import resources
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from library_models import LIBRARIES, models, onnx_models, table
@@ -528,6 +529,34 @@ def test_changes_of_categories_and_oblique_tests_hold(show):
                 else:
                     assert own.predict(moved)[0] != own.predict(x[None])[0]
     assert n_found > 40
+
+
+def test_no_change_goes_to_a_label_of_which_the_page_has_no_text(show):
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"home": rng.choice(["own", "rent", "none"], 200), "pay": rng.random(200)})
+    y = ((frame["home"] == "rent") | ((frame["home"] == "own") & (frame["pay"] > 0.5))).astype(int)
+    small = {"iterations": 8, "depth": 2, "thread_count": 1, "verbose": 0}
+    for one_hot in (2, 9):  # by statistics of labels, and by labels
+        model = catboost.CatBoostClassifier(
+            **small, cat_features=["home"], one_hot_max_size=one_hot, allow_writing_files=False
+        )
+        machine = dm.convert(model.fit(frame, y))
+        codes = machine.features(frame)[:12].astype(float)
+        changed = {}
+        for rows in ((), (frame,)):
+            page = show(machine, *rows)
+            notices = page.find_element("css selector", "body").text
+            assert ("known to the model by a hash alone" in notices) == (not rows)
+            found = run(page, "change", codes, {"kind": "other"}, 100)
+            moved = [
+                floats([c["fewest"]["x"]])[0] if c["fewest"] else x
+                for c, x in zip(found, codes, strict=True)
+            ]
+            changed[bool(rows)] = np.array(moved)[:, 0] != codes[:, 0]
+            assert np.array_equal(np.array(moved)[:, 0], np.round(np.array(moved)[:, 0]))
+        assert not np.any(changed[False])
+        assert np.any(changed[True])
 
 
 def test_a_change_of_a_forest_can_be_tried_and_keeps_its_promise(show):
@@ -1131,7 +1160,7 @@ def test_a_page_that_cannot_be_written_whole_leaves_the_old_one(tmp_path, monkey
 
 
 def test_the_command_writes_the_page(tmp_path):
-    from decision_machines.cli import app
+    from decision_machines.cli.app import app
 
     dm.figure_one().save(tmp_path / "tree.dm")
     (tmp_path / "rows.csv").write_text("id,x[1],x[2],x[3],x[4],v\n7,2,1,2,2,5\n8,0,0,0,0,1\n")

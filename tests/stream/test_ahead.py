@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision_machines.stream.ahead import ahead, mapped
+from decision_machines.stream.ahead import ahead, check_wanted, mapped
 
 
 @settings(max_examples=20, deadline=None)
@@ -51,6 +51,24 @@ def test_no_more_items_are_taken_than_workers_and_one():
     assert next(results) == 0
     assert len(taken) <= 4
     results.close()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_long_work_hears_that_nobody_waits_for_it(workers):
+    begun = threading.Event()
+
+    def work(i):
+        while i:
+            begun.set()
+            check_wanted()
+            time.sleep(0.01)
+        return i
+
+    results = ahead(mapped(work, range(9), workers))
+    assert next(results) == 0
+    begun.wait()
+    results.close()  # would wait for ever
+    check_wanted()  # this thread's own work is wanted
 
 
 def test_stopping_early_leaves_no_thread_behind():

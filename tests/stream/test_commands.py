@@ -65,9 +65,9 @@ def test_predict_runs_on_dask(model_file, tmp_path):
     ("arguments", "says"),
     [
         (("nothing.parquet", "-o", "out"), "nothing is there"),
-        (("in.csv", "-o", "in.csv"), "in the data's folder"),
+        (("in.csv", "-o", "in.csv"), "it is the data"),
         (("in.csv", "-o", "out", "--keep", "nothing"), "no column 'nothing'"),
-        (("in.csv", "-o", "out", "--engine", "ray"), "ray"),
+        (("in.csv", "-o", "out", "--engine", "abacus"), "abacus"),
         (("in.csv",), "--output"),
         (("in.csv", "-o", "/proc/nowhere/out.parquet"), "cannot be written"),
     ],

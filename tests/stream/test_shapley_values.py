@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 import decision_machines as dm
-from decision_machines import cli
+from decision_machines.cli import app as cli
 from decision_machines.stream import score
 
 pd = pytest.importorskip("pandas")
@@ -35,6 +35,19 @@ def test_files_hold_the_values_of_memory(machine, tmp_path):
     assert np.array_equal(found[names].to_numpy(), expected)
     total = found[[n for n in found if n.endswith("_yes")]].sum(axis=1)
     np.testing.assert_allclose(total, machine.margin(X)[:, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("outputs", ["shap", ("predict", "proba", "margin", "leaves")])
+def test_a_batch_answered_in_steps_is_the_batch(machine, tmp_path, monkeypatch, outputs):
+    rows = pd.concat([X, X, X]).reset_index(drop=True)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    tables = []
+    for steps in (1, 10**12):
+        monkeypatch.setattr("decision_machines.stream.work.STEPS_AT_ONCE", steps)
+        score(machine, tmp_path / "rows.parquet", tmp_path / f"{steps}.parquet", outputs=outputs)
+        tables.append(pd.read_parquet(tmp_path / f"{steps}.parquet"))
+    assert len(tables[0]) == 900
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
 
 
 def test_polars_and_arrow_functions_hold_the_values_of_memory(machine):

@@ -15,6 +15,8 @@ from stream.conftest import expected, files, rows
 import decision_machines as dm
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+# Of Spark's own support, not of what is about to go.
+pytestmark = pytest.mark.filterwarnings("default:PySpark does not yet fully support:FutureWarning")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
 

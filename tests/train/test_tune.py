@@ -538,7 +538,7 @@ def files(tmp_path_factory):
 def on_terminal(*arguments):
     from typer.testing import CliRunner
 
-    from decision_machines.cli import app
+    from decision_machines.cli.app import app
 
     return CliRunner().invoke(app, [str(a) for a in ("tune", *arguments)])
 

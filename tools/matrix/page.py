@@ -12,7 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 from matrix.files import KEPT  # noqa: E402
-from matrix.sets import CPU_ALONE, RESULTS, SETS, declared, environments  # noqa: E402
+from matrix.sets import (  # noqa: E402
+    CPU_ALONE,
+    RESULTS,
+    SETS,
+    all_extras,
+    declared,
+    environments,
+)
 
 PAGE = ROOT / "docs" / "compatibility.md"
 NOT_RUN = "not run"
@@ -114,7 +121,7 @@ def _exchanged(one: dict[str, Any] | None) -> str:
 def releases(results: dict[str, Any]) -> str:
     """The release of every declared library, beside the lower bound."""
     rows = [["Python", "3.11", *(result["python"] for result in results.values())]]
-    for asked, lowest in declared().items():
+    for asked, lowest in declared(all_extras()).items():
         name = asked.partition("[")[0]
         held = (result["packages"] for result in results.values())
         cells = [one.get(name) or one.get(CPU_ALONE.get(name, ""), "absent") for one in held]

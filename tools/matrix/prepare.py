@@ -29,7 +29,8 @@ def prepare(given: Environment, folder: Path, dist: Path | None) -> Path:
         inside = own / "bin" / "python"
     else:
         inside = environment(python, own)
-        install(inside, "--prefer-binary", *_without_cuda(given, inside))
+        # Python compiles what is imported by itself: most of it never is.
+        install(inside, "--no-compile", "--prefer-binary", *_without_cuda(given, inside))
         stamp.write_text(wanted)
     alone = ("--no-deps", "--force-reinstall", "--no-index")
     found = dist or built(given, inside, folder / "dist")

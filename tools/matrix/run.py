@@ -10,6 +10,7 @@ In sets of the newest releases a library's deprecation warning is an error.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import subprocess
@@ -86,10 +87,20 @@ def tally(report: ElementTree.ElementTree[Any]) -> dict[str, Any]:
             said = (problems[0].get("message") or "").splitlines() or [""]
             failed.append(f"{case.get('classname')}::{case.get('name')}: {said[0][:160]}")
         elif skips:
-            skipped[(skips[0].get("message") or "no reason given")[:160]] += 1
+            skipped[_reason(skips[0])[:160]] += 1
         else:
             passed += 1
     return {"passed": passed, "failed": failed, "skipped": dict(sorted(skipped.items()))}
+
+
+def _reason(skip: ElementTree.Element) -> str:
+    """Why a test was skipped; of a whole file pytest keeps (path, line, reason) in the text."""
+    said = skip.get("message") or "no reason given"
+    if said != "collection skipped":
+        return said
+    return str(ast.literal_eval(skip.text or "('', 0, 'no reason given')")[2]).removeprefix(
+        "Skipped: "
+    )
 
 
 def keep(found: dict[str, Any]) -> None:

@@ -44,11 +44,23 @@ class Environment:
 
 def environments() -> list[Environment]:
     """The sets of sets.toml, in their order."""
-    held = (tuple(SETS["libraries"]["extras"]), tuple(SETS["libraries"]["tests"]))
+    tests = tuple(SETS["libraries"]["tests"])
     return [
-        Environment(one["name"], one["python"], one["releases"], one.get("instead", {}), *held)
+        Environment(
+            one["name"],
+            one["python"],
+            one["releases"],
+            one.get("instead", {}),
+            (*SETS["libraries"]["extras"], *one.get("extras", ())),
+            tests,
+        )
         for one in SETS["set"]
     ]
+
+
+def all_extras() -> list[str]:
+    """Every extra that some set holds."""
+    return list(dict.fromkeys(extra for one in environments() for extra in one.extras))
 
 
 def fast_environment(python: str) -> Environment:
@@ -58,8 +70,8 @@ def fast_environment(python: str) -> Environment:
     return Environment(f"fast-{python}", python, "newest", {}, *held)
 
 
-def declared(extras: Iterable[str] = SETS["libraries"]["extras"]) -> dict[str, str]:
-    """Lower bounds of the dependencies and of the libraries' extras, as pyproject.toml has them.
+def declared(extras: Iterable[str]) -> dict[str, str]:
+    """Lower bounds of the dependencies and of these extras, as pyproject.toml has them.
 
     A name keeps what is asked for with it: `dask[dataframe]`.
     """
@@ -85,7 +97,9 @@ def _name(requirement: str) -> str:
 
 
 def _parts(requirement: str) -> tuple[str, str]:
-    found = re.fullmatch(r"([A-Za-z0-9._-]+(?:\[\w+\])?)>=([0-9.]+)", requirement)
+    """Name and lower bound; where it is needed, which a marker says, is not the matrix's matter."""
+    bound = requirement.split(";")[0].strip()
+    found = re.fullmatch(r"([A-Za-z0-9._-]+(?:\[\w+\])?)>=([0-9.]+)", bound)
     if found is None:
         raise SystemExit(f"reading requirements: {requirement!r} has no lower bound name>=release")
     return found[1], found[2]

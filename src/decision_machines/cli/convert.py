@@ -54,8 +54,10 @@ def convert(
 
     from ..libraries import load
     from ..libraries.targets import target_of, write_file
+    from .output import check_output
 
     kind = target_of(out, to)
+    check_output(out, model)
     options: dict[str, Any] = {} if kind == "dm" else {"margins": margins}
     if kind == "onnx":
         options |= {"operator": operator, "labels": labels}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from ..errors import InputError
 from .notes import note_ignored
 from .options import TABLE, AsJson, Columns, Model, Quiet, Threads, Trust
 from .predict import Engine, Format
@@ -84,6 +86,8 @@ def explain(
 
     machine = single(load(model, trust=trust), "explaining rows")
     if cover is not None:
+        if os.path.realpath(cover) == os.path.realpath(output):
+            raise InputError(f"writing {output}", "it is the file of --cover", "name another")
         from ..files.tables import read_features
 
         rows = read_features(cover, machine.columns, chosen=column)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from .notes import note_ignored
 from .options import TABLE, AsJson, Columns, Model, Trust
 
@@ -51,12 +52,17 @@ def explore(
     """
     from ..libraries import load
     from ..machine import single
+    from .output import check_output
 
+    page = output if output is not None else Path(model.with_suffix(".html").name)
+    if page.suffix.lower() not in (".html", ".htm"):
+        found = f"the suffix {page.suffix!r} is not that of a page"
+        raise InputError(f"writing {page}", found, "name a file that ends in .html")
+    check_output(page, model, data)
     machine = single(load(model, trust=trust), "making a page")
     X, y = None, None
     if data is not None:
         X, y = _read(data, target, column, machine)
-    page = output if output is not None else Path(model.with_suffix(".html").name)
     machine.explore(page, X, y, open=open_, title=title, max_rows=max_rows)
     if as_json:
         typer.echo(json.dumps({"page": str(page), "bytes": page.stat().st_size}))

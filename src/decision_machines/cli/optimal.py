@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..machine.digits import rounded
 
 if TYPE_CHECKING:
     from .target_kind import TargetKind
@@ -44,12 +45,13 @@ def proof(model: Any) -> dict[str, Any]:
     """Objective, bound and gap, and what they mean in words."""
     leaves = model.path_.chosen if model.max_leaves == "auto" else model.max_leaves
     what = "errors" if hasattr(model, "classes_") else "squared error"
+    reached = f"{rounded(model.objective_)} of {what} on the training rows"
     if model.is_optimal_:
         words = f"proven: no tree of depth {model.max_depth} and {leaves} leaves has "
-        words += f"less than this one's {model.objective_:.4g} of {what} on the training rows"
+        words += f"less than this one's {reached}"
     else:
-        words = f"not proven: this tree has {model.objective_:.4g} of {what} on the training rows, "
-        words += f"and no tree of depth {model.max_depth} has less than {model.bound_:.4g}"
+        words = f"not proven: this tree has {reached}, "
+        words += f"and no tree of depth {model.max_depth} has less than {rounded(model.bound_)}"
     return {
         "objective": model.objective_,
         "bound": model.bound_,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,25 @@ from rich.text import Text
 from ..errors import InexactWarning, InputError
 
 
-def check_output(path: Path) -> None:
-    """Refuse a file that could not be written."""
+def check_output(path: Path, *inputs: str | os.PathLike[str] | None) -> None:
+    """Refuse a file that could not be written, or that the command reads."""
     doing = f"writing {path}"
     folder = path.resolve().parent
+    if any(given is not None and path.resolve() == Path(given).resolve() for given in inputs):
+        raise InputError(
+            doing, "the command reads this file", "name another, so that both are kept"
+        )
     if not folder.is_dir():
         raise InputError(doing, f"there is no folder {folder}", "make it first, or name another")
     if path.is_dir():
         raise InputError(doing, "it is a folder", "name a file")
-    if not os.access(folder, os.W_OK):
-        raise InputError(doing, f"nothing can be written in {folder}", "name another folder")
+    try:
+        # Permissions do not say all: a file system may take no files, whoever asks.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        found = f"nothing can be written in {folder} ({error.strerror or error})"
+        raise InputError(doing, found, "name another folder") from None
 
 
 def write_model(machine: Any, path: Path, kind: str) -> list[str]:
@@ -40,8 +50,6 @@ def write_model(machine: Any, path: Path, kind: str) -> list[str]:
 
 def check_writable(machine: Any, path: Path, kind: str) -> None:
     """Refuse a kind of file that cannot say what this machine says."""
-    import tempfile
-
     from ..libraries.targets import write_file
 
     if kind == "dm":

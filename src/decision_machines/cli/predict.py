@@ -19,6 +19,7 @@ class Engine(StrEnum):
 
     local = "local"
     dask = "dask"
+    ray = "ray"
     spark = "spark"
 
 
@@ -65,7 +66,7 @@ def predict(
         str | None,
         typer.Option(
             "--cluster",
-            help="A Dask scheduler's or Spark master's address; else one is started here.",
+            help="A Dask scheduler's, Ray's or a Spark master's address; else one is started here.",
         ),
     ] = None,
     format_: Annotated[
@@ -123,7 +124,6 @@ def predict(
     [bold]Exit codes[/]  0 done; 2 the call, the model or the data is wrong; 130 interrupted.
     """
     from ..libraries import load
-    from ..machine import single
     from ..stream import score
 
     wanted = {
@@ -132,7 +132,7 @@ def predict(
         "margin": want_margin,
         "leaves": want_leaves,
     }
-    machine = single(load(model, trust=trust), "scoring rows")
+    machine = load(model, trust=trust)
     try:
         report = score(
             machine,

@@ -41,12 +41,14 @@ def _guess(y: np.ndarray, target: str, kind: str, doing: str) -> tuple[bool, str
     if y.dtype.kind not in "biufUO" or (y.dtype == object and not is_text):
         raise InputError(
             doing,
-            f"{target!r} holds {y.dtype} values such as {y[0]!r}",
+            f"{target!r} holds {y.dtype} values such as {y.tolist()[0]!r}",
             "use a target of numbers or text",
         )
     if kind == "regression" and (is_text or y.dtype.kind == "b"):
         raise InputError(
-            doing, f"{target!r} holds {y[0]!r} and is not a number", "use --kind classification"
+            doing,
+            f"{target!r} holds {y[0].item()!r} and is not a number",
+            "use --kind classification",
         )
     different = len(np.unique(y))
     if kind != "auto":

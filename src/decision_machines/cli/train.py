@@ -129,7 +129,7 @@ def train(
             "scikit-learn is not installed",
             "pip install 'decision-machines[sklearn,data]'",
         ) from None
-    from ..files.learning_table import read_learning_table
+    from ..files.learning_table import integer_columns, read_learning_table
     from ..libraries.targets import target_of
     from .held_out import cart_scores, hold_out, intervals, scores
     from .output import check_output, write_model
@@ -137,7 +137,7 @@ def train(
     written_as = None
     if output is not None:
         written_as = target_of(output, None)
-        check_output(output)
+        check_output(output, data)
     rows = read_learning_table(data, target, drop=drop or [], weight=weight)
     taken = target_kind(rows.y, target, kind, f"reading {data}")
     rows = replace(rows, y=taken.y)
@@ -202,7 +202,7 @@ def train(
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, default=str))
     else:
-        _print(model, judged, report, output)
+        _print(model, judged, report, output, integer_columns(rows.features))
     if interrupted:
         typer.echo("interrupted; this is the best so far", err=True)
         raise typer.Exit(130)
@@ -268,7 +268,11 @@ def _report(
 
 
 def _print(
-    model: Any, judged: dict[str, float], report: dict[str, Any], output: Path | None
+    model: Any,
+    judged: dict[str, float],
+    report: dict[str, Any],
+    output: Path | None,
+    integers: list[str],
 ) -> None:
     console = Console()
     machine = model.machine_
@@ -295,6 +299,6 @@ def _print(
     console.print(Text(f"{machine!r}; {report['seconds']:.1f} s"), soft_wrap=True)
     is_readable = not machine.is_oblique or machine.n_features <= MOST_TERMS
     if machine.n_trees == 1 and machine.n_leaves <= MOST_RULES and is_readable:
-        console.print(Text(str(machine.rules())), soft_wrap=True)
+        console.print(Text(str(machine.rules(integers=integers))), soft_wrap=True)
     if output is not None:
         console.print(Text(f"written to {output}"), soft_wrap=True)

@@ -113,7 +113,7 @@ def tune(
     from .output import check_output, check_writable, write_model
 
     written_as = target_of(output, None)
-    check_output(output)
+    check_output(output, model, data, validation)
     if oblique and written_as != "dm":
         raise InputError(
             f"writing {output}",

@@ -54,7 +54,8 @@ def verify(
     machine = load(model, trust=trust)
     rows = None
     if data is not None:
-        found = read_features(data, machine.columns, chosen=column)
+        columns = machine.columns if isinstance(machine, DecisionMachine) else machine.reads
+        found = read_features(data, columns, chosen=column)
         note_ignored(found.ignored, data)
         rows = found.X
     certificate = certify(machine, original, rows, verbose=False if as_json else None)

@@ -11,10 +11,10 @@ import numpy as np
 from ..errors import InputError
 from ..machine.coded import coded
 from ..machine.feature_names import feature_number
-from ..machine.label_words import labels_of
+from ..machine.label_words import labels_of, number_in_range
 from ..run.inputs.features import is_table
 from ..run.inputs.given_rows import given_rows, is_one_row, named_values, with_labels_for
-from ..run.inputs.given_values import feature_number_value, label_code
+from ..run.inputs.given_values import feature_number_value, feature_value, label_code
 from ..run.inputs.label_positions import is_missing
 from ..run.inputs.tables import native_table
 from ..run.inputs.told import told_by
@@ -82,6 +82,10 @@ def limits_of(columns: Columns, feature: int, given: Any, doing: str) -> Limits:
         raise InputError(
             doing, f"the range {given!r} of {name}", f"give (low, high), low first{also}"
         )
+    if feature in columns.edges:
+        edges = columns.edges[feature]
+        inside = (c for c in range(len(edges) + 1) if low <= number_in_range(edges, c) <= high)
+        return Limits(codes=tuple(inside))
     return Limits(low, high)
 
 
@@ -187,8 +191,13 @@ def _one_row_of_table(table: Any, doing: str) -> Mapping[Any, Any] | None:
 
 
 def _number(columns: Columns, feature: int, value: Any, doing: str) -> float:
-    """A limit: not cast to the columns' dtype, since what is cast later keeps its order."""
+    """A limit: not cast to the columns' dtype, since what is cast later keeps its order.
+
+    Of a feature that is read as ranges, the range that the limit lies in.
+    """
     if is_missing(value):
         return float("nan")
+    if feature in columns.edges:
+        return feature_value(columns, feature, value)
     feature_number_value(columns, feature, value)  # says what is wrong with text
     return float(value)

@@ -168,6 +168,9 @@ def reading(doing: str, names: Sequence[str] = ()) -> Iterator[None]:
         raise  # Arrow's is an ArrowException, too, and no fault of the file
     except (OSError, pyarrow.ArrowException, UnicodeDecodeError) as error:
         text = str(error).strip().rstrip(".") or type(error).__name__
+        cell = csv_text.cell_that_is_no_number(text, names)
+        if cell is not None:
+            raise InputError(doing, cell, "give a number there, or an empty cell") from None
         raise InputError(
             doing,
             f"it is not a readable table ({csv_text.column_named(text, names)})",

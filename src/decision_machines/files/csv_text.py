@@ -162,3 +162,24 @@ def column_named(said: str, names: Sequence[str]) -> str:
         return f"column {names[number]!r}" if number < len(names) else found[0]
 
     return re.sub(r"CSV column #(\d+)", named, said)
+
+
+def cell_that_is_no_number(said: str, names: Sequence[str]) -> str | None:
+    """What Arrow says of a cell of text among numbers, in our words; None for anything else.
+
+    Examples
+    --------
+    >>> arrow = "In CSV column #1: Row #2: CSV conversion error to double: invalid value 'red'"
+    >>> cell_that_is_no_number(arrow, ["a", "b"])
+    "column 'b' has 'red' in row 2 (the header is row 1), where a number is read"
+    """
+    found = re.fullmatch(
+        r"In (?:CSV )?(column .*?): (?:Row #(\d+): )?"
+        r"CSV conversion error to (?:double|float|u?int\d+): invalid value '(.*)'",
+        column_named(said, names),
+        re.DOTALL,
+    )
+    if found is None:
+        return None
+    row = f" in row {found[2]} (the header is row 1)" if found[2] else ""
+    return f"{found[1]} has {found[3]!r}{row}, where a number is read"

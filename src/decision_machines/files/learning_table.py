@@ -109,6 +109,13 @@ def _weights(table: Any, name: str, doing: str) -> Float[np.ndarray, "m"]:
     return w
 
 
+def integer_columns(table: Any) -> list[str]:
+    """The names of the columns that hold integers."""
+    import pyarrow
+
+    return [field.name for field in table.schema if pyarrow.types.is_integer(field.type)]
+
+
 def _refuse_infinities(table: Any, doing: str) -> None:
     """Name the column before the rows are divided: their numbers would be no help afterwards."""
     import pyarrow

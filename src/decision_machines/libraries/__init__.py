@@ -76,7 +76,8 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> DecisionMachin
     path
         Our own file (`.dm`, see `DecisionMachine.save`), or one of XGBoost (JSON or UBJSON),
         LightGBM (text), CatBoost (cbm or JSON), ONNX, Treelite (a checkpoint), YDF (a folder, or
-        what `serialize` gives), or scikit-learn or InterpretML models (skops, pickle, joblib).
+        what `serialize` gives), Spark MLlib (a folder), or scikit-learn or
+        InterpretML models (skops, pickle, joblib).
     trust
         A pickle or joblib file can run any code that its writer put in it, as soon as it is read.
         Such a file is refused unless this is True.

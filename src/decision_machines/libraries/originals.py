@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError, MissingLibraryError, ModelFormatError
-from ..machine import DecisionMachine
+from ..machine import Assembly, DecisionMachine
 from .formats import read_file
 from .registry import folders, formats
 
@@ -26,7 +26,7 @@ def open_original(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
         Where that library is not installed; the message names the extra.
     """
     found = read_file(path, trust=trust)
-    if not isinstance(found, DecisionMachine):
+    if not isinstance(found, (DecisionMachine, Assembly)):
         return found
     folder = Path(path) if Path(path).is_dir() else None
     library: Library

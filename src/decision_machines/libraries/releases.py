@@ -7,7 +7,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 
-from ..errors import UntestedReleaseWarning
+from ..errors import UnsupportedModelError, UntestedReleaseWarning
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,15 @@ class Releases:
         """Whether a release is newer than all that are tested; unreadable ones are not."""
         newest, found = numbers_of(self.newest), numbers_of(release)
         return found[: len(newest)] > newest
+
+    def refuse_older(self, release: str, doing: str) -> None:
+        """Refuse a model of a release older than all that are tested, which answers otherwise."""
+        if numbers_of(release) < numbers_of(self.oldest):
+            raise UnsupportedModelError(
+                doing,
+                f"{self.library} {release} is installed; before {self.oldest} it answers otherwise",
+                f"install {self.library} {self.oldest} or newer, and fit the model again",
+            )
 
     def note(self, release: str, doing: str) -> None:
         """Warn where a model comes from a release that is newer than all that are tested."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..errors import InputError, UnsupportedModelError
 from ..files.atomic import write_atomically
+from ..machine import Assembly
 from .registry import targets
 
 if TYPE_CHECKING:
     import os
 
-    from ..machine import Assembly, DecisionMachine
+    from ..machine import DecisionMachine
 
 
 def target_of(path: str | os.PathLike[str], to: str | None = None) -> str:
@@ -48,6 +49,12 @@ def write_file(
         Of the writer: `margins`, and for ONNX `operator` and `labels`.
     """
     kind = target_of(path, to)
+    if isinstance(machine, Assembly) and kind != "dm":
+        raise UnsupportedModelError(
+            f"writing {path}",
+            f"an assembly, {machine}, and {kind} holds one machine",
+            "write a .dm file, or one of its machines, assembly.machines[0]",
+        )
     suffix = Path(path).suffix.lower()
     write_atomically(path, [targets()[kind].content(machine, suffix, **options)])
     return kind

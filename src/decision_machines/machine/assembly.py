@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import InvariantError, UnsupportedModelError
 from .arrays import Part
+from .columns import Columns
 from .machine import DecisionMachine
 from .verbs.assembly import AssemblyVerbs
 
@@ -129,6 +130,27 @@ class Assembly(AssemblyVerbs, Part):
     def n_features(self) -> int:
         """How many features the rows have."""
         return self.machines[0].n_features if self.machines else 0
+
+    @property
+    def reads(self) -> Columns:
+        """The features of the rows: their names, and the labels of those given as labels.
+
+        Machines inside a stack that are given what others answer are left out.
+        """
+        first = self.machines[0].columns
+        known: dict[int, dict[Any, None]] = {}
+        for machine in self.machines:
+            own = machine.columns
+            if (own.n_features, own.names) == (first.n_features, first.names):
+                for feature, labels in own.categories.items():
+                    known.setdefault(feature, {}).update(dict.fromkeys(labels))
+        return Columns(
+            first.n_features,
+            names=first.names,
+            categories={feature: tuple(labels) for feature, labels in known.items()},
+            label_hash=first.label_hash,
+            table_categories=first.table_categories,
+        )
 
     @property
     def machines(self) -> tuple[DecisionMachine, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .digits import digits
+from .digits import boundary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 FEW_LABELS = 6
 """Labels of a set that are named where there is little room."""
+MOST = float(np.finfo(np.float64).max)
+"""The last number: a bound here says only that infinity is apart."""
 _QUOTED = re.compile(r'^\s|\s$|[,{}"\\\n\r\t]|^$')
 """Labels that would not be told apart from what stands around them."""
 
@@ -51,11 +54,28 @@ def ranges_of(edges: tuple[float, ...]) -> tuple[str, ...]:
     >>> ranges_of((1.0, 2.5))
     ('≤ 1', '> 1 and ≤ 2.5', '> 2.5')
     """
-    shown = [digits(bound, np.dtype(np.float64)) for bound in edges]
-    if not shown:
+    ends = [boundary(bound, np.dtype(np.float64)) for bound in edges]
+    if not ends:
         return ("any number",)
-    between = [f"> {a} and ≤ {b}" for a, b in itertools.pairwise(shown)]
-    return (f"≤ {shown[0]}", *between, f"> {shown[-1]}")
+    between = [f"{a.above} and {b.below}" for a, b in itertools.pairwise(ends)]
+    return (ends[0].below, *between, ends[-1].above)
+
+
+def number_in_range(edges: tuple[float, ...], code: int, *, whole: bool = False) -> float:
+    """A number of one of the ranges between ascending bounds, a plain one where it has one.
+
+    Examples
+    --------
+    >>> number_in_range((1.0, 2.5), 1), number_in_range((1.0, 2.5), 1, whole=True)
+    (2.5, 2.0)
+    """
+    low = edges[code - 1] if 0 < code <= len(edges) else -np.inf
+    high = edges[code] if code < len(edges) else np.inf
+    plain = [float(np.floor(low)) + 1, float(np.floor(high)), float(np.floor(high)) - 1]
+    first = float(boundary(low, np.dtype(np.float64)).number)
+    tries = [*(plain if whole else []), first, high, math.nextafter(low, math.inf), 0.0]
+    inside = [x for x in tries if low < x <= high and np.isfinite(x) and abs(x) < MOST]
+    return inside[0] if inside else high
 
 
 def label(columns: Columns, feature: int, code: int) -> Any:
@@ -79,6 +99,11 @@ def label_text(columns: Columns, feature: int, code: int) -> str:
     labels = labels_of(columns, feature)
     is_known = labels is not None and 0 <= code < len(labels)
     text = plain_label(columns, labels[code]) if labels is not None and is_known else str(code)
+    return quoted(text)
+
+
+def quoted(text: str) -> str:
+    """A label, in quotes where it could not be told apart from what stands around it."""
     return json.dumps(text, ensure_ascii=False) if _QUOTED.search(text) else text
 
 

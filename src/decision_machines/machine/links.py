@@ -50,6 +50,10 @@ CLAMPED = Family("clamped", is_probability=True)
 """Margins are probabilities whose sum may be a rounding beyond 0 or 1, and is held there."""
 ADABOOST = Family("adaboost", is_increasing=False, is_probability=True, reads_all_outputs=True)
 """One margin gives two responses, of which one falls."""
+OPPOSED = Family(
+    "opposed", is_increasing=False, is_probability=True, reads_all_outputs=True, n_outputs=2
+)
+"""Two margins, one the negative of the other: the sigmoid of the first, and what it leaves of 1."""
 MEAN_AND_VARIANCE = Family("mean and variance", is_increasing=False, n_outputs=2)
 SORTED = Family("sorted", reads_all_outputs=True)
 """The margins of a row in rising order: quantiles that do not cross."""
@@ -70,6 +74,7 @@ FAMILIES: tuple[Family, ...] = (
     ANOMALY,
     CLAMPED,
     ADABOOST,
+    OPPOSED,
     MEAN_AND_VARIANCE,
     SORTED,
     INCREMENTS,
@@ -140,6 +145,7 @@ LINKS: dict[str, Link] = {
         Link("interpret_sigmoid", SIGMOID),
         Link("interpret_softmax", SOFTMAX),
         Link("interpret_exp", EXPONENTIAL),
+        Link("spark_sigmoid", OPPOSED, most_params=1),
         Link("onnx", STEPS),
     )
 }

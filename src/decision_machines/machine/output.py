@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InvariantError
 from .arrays import Part, frozen
 from .decisions import DECISIONS, Decision
-from .links import ADABOOST, LINKS, SIGMOID, Link
+from .links import ADABOOST, LINKS, OPPOSED, SIGMOID, Link
 from .steps import Step, width_after
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ class Output(Part):
                 f"give it {_count(link.least_params, link.most_params)}",
             )
         # Divisors and slopes: only above 0 is what `machine.links` says of a family true.
-        positive = numbers if link.family is SIGMOID else numbers[: link.least_params]
+        has_slope = link.family in (SIGMOID, OPPOSED)
+        positive = numbers if has_slope else numbers[: link.least_params]
         if not all(0 < p < np.inf for p in positive):
             raise InvariantError(
                 "a link has its parameters",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import sys
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -42,12 +43,13 @@ def display_for(verbose: bool | int | None) -> Display:
     verbose
         False or 0 shows nothing. None shows a bar on a terminal and in a notebook, and in a pipe
         lines about work that takes long. True or 1 also tells a pipe the end of quick work.
+        A terminal's bar is drawn by rich, of the extra `cli`: without it a terminal is as a pipe.
     """
     if verbose is not None and not verbose:
         return NOWHERE
     if in_notebook():
         return NotebookBar()
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and find_spec("rich") is not None:
         return TerminalBar()
     return Lines(tells_end=verbose is not None)
 

@@ -48,6 +48,11 @@ def step(margin: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
     return (margin > 0).to(margin.dtype) + (soft - soft.detach())
 
 
+def opposed(margin: Float[Tensor, "m 2"], slope: float = 1.0) -> Float[Tensor, "m 2"]:
+    first = (slope * margin[..., :1]).sigmoid()
+    return torch.cat([first, 1 - first], -1)
+
+
 def mean_and_variance(margin: Float[Tensor, "m 2"]) -> Float[Tensor, "m 2"]:
     return torch.cat([margin[..., :1], (2 * margin[..., 1:]).exp()], -1)
 
@@ -128,6 +133,7 @@ OF_FAMILY: dict[Family, Callable[..., Tensor]] = {
     links.ANOMALY: lambda margin, divisor=1.0: torch.exp2(-margin / divisor),
     links.CLAMPED: lambda margin: margin.clamp(0, 1),
     links.ADABOOST: samme,
+    links.OPPOSED: opposed,
     links.MEAN_AND_VARIANCE: mean_and_variance,
     links.SORTED: lambda margin: margin.sort(-1).values,
     links.INCREMENTS: increments,

@@ -29,6 +29,10 @@ NO_LABELS = (
     "Categories are shown as their codes: which labels belong to which feature is told only by a "
     "table of rows, X."
 )
+ONLY_HASHES = (
+    "Labels shown as # and a number are known to the model by a hash alone, and no change goes to "
+    "them: a table of rows, X, tells their texts."
+)
 ENOUGH_ROWS = 20
 """So many rows are trusted to show the range of their features."""
 CHECKED_ROWS = 32
@@ -55,13 +59,15 @@ def page_data(
     checked = _rows_to_check(machine, rows, spans)
     numbers = coded(machine)
     labels = feature_labels(machine, X)
-    notices = [NO_LABELS] if labels is None else []
+    unnamed = _unnamed(machine, labels or {})
+    notices = [NO_LABELS] * (labels is None) + [ONLY_HASHES] * bool(unnamed)
     return {
         "title": title or machine.source or "Decision machine",
         "machine": _machine(machine, labels or {}, integer_features(machine, X, rows)),
         "notices": notices,
         "spans": packed(spans),
         "whole": whole_features(rows),
+        "unnamed": unnamed,
         "rows": None if rows is None else _rows(rows, y, max_rows),
         "check": {
             "x": packed(checked),
@@ -81,6 +87,18 @@ def _machine(
     found["integers"] = integers
     found["output"]["bound"] = bound_of(machine)
     return found
+
+
+def _unnamed(
+    machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]
+) -> list[tuple[int, list[int]]]:
+    """The features and codes of labels that are known by their hashes alone."""
+    if not machine.columns.label_hash:
+        return []
+    codes = {
+        f: [c for c, one in enumerate(own) if isinstance(one, int)] for f, own in labels.items()
+    }
+    return [(f, own) for f, own in sorted(codes.items()) if own]
 
 
 def _text(label: Any) -> str:

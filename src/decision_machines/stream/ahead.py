@@ -16,6 +16,25 @@ LAST_WAIT = 30.0
 """Seconds at the end of the process for threads to finish the item that they are at."""
 _running: dict[threading.Thread, threading.Event] = {}
 """Threads that run ahead, and what tells each to stop."""
+_own = threading.local()
+"""`stop`: what tells the work of this thread to stop."""
+
+
+class Stopped(Exception):
+    """Nobody waits for this work any more."""
+
+
+def check_wanted() -> None:
+    """Called by long work now and then: Ctrl-C reaches the main thread alone, not this one.
+
+    Raises
+    ------
+    Stopped
+        Where whoever asked for the work has gone.
+    """
+    stop = getattr(_own, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Stopped
 
 
 @atexit.register
@@ -50,6 +69,7 @@ def ahead(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
                 continue
 
     def make() -> None:
+        _own.stop = stop
         iterator = iter(items)
         try:
             for item in iterator:
@@ -93,11 +113,17 @@ def mapped(work: Callable[[Any], Any], items: Iterable[Any], workers: int) -> It
     if workers == 1:
         yield from map(work, items)
         return
+    stop = getattr(_own, "stop", None)
+
+    def watched(item: Any) -> Any:
+        _own.stop = stop
+        return work(item)
+
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(workers, "decision-machines mapped") as pool:
         try:
             for item in items:
-                waiting.append(pool.submit(work, item))
+                waiting.append(pool.submit(watched, item))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:

@@ -45,14 +45,7 @@ class Answers:
 
     def __init__(self, machine: DecisionMachine, outputs: Sequence[str] = ("predict",)) -> None:
         self.machine = machine
-        self.outputs = tuple(dict.fromkeys([outputs] if isinstance(outputs, str) else outputs))
-        unknown = [name for name in self.outputs if name not in OUTPUTS]
-        if unknown or not self.outputs:
-            raise InputError(
-                "choosing what to answer",
-                f"outputs {', '.join(map(repr, unknown)) or 'of no kind'}",
-                f"use some of {', '.join(OUTPUTS)}",
-            )
+        self.outputs = check_outputs(outputs)
         if "proba" in self.outputs:
             check_classes(machine)
         if "shap" in self.outputs:
@@ -65,7 +58,7 @@ class Answers:
         # A margin of zeros is enough to know the kinds of all answers; no row is needed.
         with np.errstate(all="ignore"):
             sample = self._of_margins(np.zeros((1, self.machine.n_outputs), self._dtype))
-        fields = [(name, self._type(values)) for name, values in sample]
+        fields = [(name, arrow_type(values, self._labels)) for name, values in sample]
         if "leaves" in self.outputs:
             fields += [(f"leaf_{i}", pyarrow.int32()) for i in range(self.machine.n_trees)]
         if "shap" in self.outputs:
@@ -83,7 +76,7 @@ class Answers:
         if "shap" in self.outputs:
             found += self._of_shap(table, n_threads)
         return [
-            self._array(values, field.type)
+            arrow_array(values, field.type)
             for (_, values), field in zip(found, self.schema, strict=True)
         ]
 
@@ -119,39 +112,56 @@ class Answers:
     def _of_margins(self, margins: np.ndarray) -> list[tuple[str, np.ndarray]]:
         found = []
         if "predict" in self.outputs:
-            found += _named("prediction", np.asarray(decide(self.machine, margins)))
+            found += named("prediction", np.asarray(decide(self.machine, margins)))
         if "proba" in self.outputs:
             answer = probabilities(self.machine, margins)
             if isinstance(answer, list):
                 for target, (labels, values) in enumerate(zip(self._labels, answer, strict=True)):
-                    found += _named(f"proba_{target}", values, labels)
+                    found += named(f"proba_{target}", values, labels)
             else:
-                found += _named("proba", answer, self._labels[0])
+                found += named("proba", answer, self._labels[0])
         if "margin" in self.outputs:
-            found += _named("margin", margins, self._labels[0] if len(self._labels) == 1 else None)
+            found += named("margin", margins, self._labels[0] if len(self._labels) == 1 else None)
         return found
 
-    def _type(self, values: np.ndarray) -> Any:
-        pyarrow = arrow()
-        if values.dtype.kind not in "OUS":
-            return pyarrow.from_numpy_dtype(values.dtype)
-        try:
-            known = [label for labels in self._labels for label in labels.tolist()]
-            return pyarrow.array(known).type
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-            return pyarrow.string()
 
-    def _array(self, values: np.ndarray, type_: Any) -> Any:
-        pyarrow = arrow()
-        values = np.ascontiguousarray(values)
-        if values.dtype.kind in "OUS":
-            labels = values.tolist()
-            is_text = pyarrow.types.is_string(type_)
-            return pyarrow.array([str(label) for label in labels] if is_text else labels, type_)
-        return pyarrow.array(values, type_)
+def check_outputs(outputs: str | Sequence[str]) -> tuple[str, ...]:
+    """What is asked for, each once; unknown names are refused."""
+    found = tuple(dict.fromkeys([outputs] if isinstance(outputs, str) else outputs))
+    unknown = [name for name in found if name not in OUTPUTS]
+    if unknown or not found:
+        raise InputError(
+            "choosing what to answer",
+            f"outputs {', '.join(map(repr, unknown)) or 'of no kind'}",
+            f"use some of {', '.join(OUTPUTS)}",
+        )
+    return found
 
 
-def _named(
+def arrow_type(values: np.ndarray, labels: Sequence[np.ndarray]) -> Any:
+    """The Arrow type of answers; of labels, that of all labels there are."""
+    pyarrow = arrow()
+    if values.dtype.kind not in "OUS":
+        return pyarrow.from_numpy_dtype(values.dtype)
+    try:
+        known = [label for group in labels for label in group.tolist()]
+        return pyarrow.array(known).type
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        return pyarrow.string()
+
+
+def arrow_array(values: np.ndarray, type_: Any) -> Any:
+    """Answers as an Arrow array of a type that `arrow_type` gave."""
+    pyarrow = arrow()
+    values = np.ascontiguousarray(values)
+    if values.dtype.kind in "OUS":
+        labels = values.tolist()
+        is_text = pyarrow.types.is_string(type_)
+        return pyarrow.array([str(label) for label in labels] if is_text else labels, type_)
+    return pyarrow.array(values, type_)
+
+
+def named(
     name: str, values: np.ndarray, labels: np.ndarray | None = None
 ) -> list[tuple[str, np.ndarray]]:
     """The columns of (m,) or (m, k) values with their names."""

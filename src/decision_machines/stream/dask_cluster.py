@@ -17,7 +17,7 @@ from .work import Done, Scorer, Task, on_worker
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..machine import DecisionMachine
+    from ..machine import Assembly, DecisionMachine
     from .parts import Part
 
 CONNECT_SECONDS = 10
@@ -184,7 +184,7 @@ def _number(part: int) -> Any:
 
 
 def _score_frame(
-    numbers: Any, parts: tuple[Part, ...], machine: DecisionMachine, task: Task
+    numbers: Any, parts: tuple[Part, ...], machine: DecisionMachine | Assembly, task: Task
 ) -> Any:
     import pyarrow
 
@@ -195,7 +195,7 @@ def _score_frame(
 
 
 def dask_frame(
-    machine: DecisionMachine,
+    machine: DecisionMachine | Assembly,
     frame: Any,
     *,
     outputs: str | Sequence[str] = "predict",
@@ -212,13 +212,13 @@ def dask_frame(
     return frame.map_partitions(_score_pandas, _shipped(machine), task, meta=meta)
 
 
-def _score_pandas(frame: Any, machine: DecisionMachine, task: Task) -> Any:
+def _score_pandas(frame: Any, machine: DecisionMachine | Assembly, task: Task) -> Any:
     from .functions import _PandasFunction
 
     return _PandasFunction(Scorer(machine, task))(frame)
 
 
-def _shipped(machine: DecisionMachine) -> Any:
+def _shipped(machine: DecisionMachine | Assembly) -> Any:
     """The machine as one node of a graph."""
     from dask.delayed import delayed
 
@@ -226,7 +226,7 @@ def _shipped(machine: DecisionMachine) -> Any:
 
 
 @contextlib.contextmanager
-def _everywhere(client: Any, machine: DecisionMachine) -> Iterator[str]:
+def _everywhere(client: Any, machine: DecisionMachine | Assembly) -> Iterator[str]:
     """Have the machine on every worker, also on those that start later."""
     from distributed import WorkerPlugin
 

@@ -94,7 +94,7 @@ class _PandasFunction:
         found = scorer.features([str(name) for name in frame.columns])
         by_name = {str(name): name for name in frame.columns}
         table = frame[[by_name[name] for name in found]]
-        names = scorer.machine.columns.names
+        names = scorer.columns.names
         if names is not None:
             table = table.set_axis(list(names), axis=1)
         answers = scorer.answers.columns(table, scorer.task.n_threads)

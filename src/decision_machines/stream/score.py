@@ -23,11 +23,11 @@ from .work import Done, Scorer, Task
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..machine import DecisionMachine
+    from ..machine import Assembly, DecisionMachine
 
     Tell = Callable[[int, float], None]
 
-CLUSTERS = {"dask": "dask_cluster", "spark": "spark_cluster"}
+CLUSTERS = {"dask": "dask_cluster", "ray": "ray_cluster", "spark": "spark_cluster"}
 """Engines other than "local" → the file of this room that runs them."""
 
 
@@ -54,7 +54,7 @@ class Report:
 
 
 def score(
-    machine: DecisionMachine,
+    machine: DecisionMachine | Assembly,
     data: Any,
     output: str | os.PathLike[str] | None = None,
     *,
@@ -93,11 +93,11 @@ def score(
         The data's columns that are the features, in their order. By default they are matched by
         name, or, where the model has no names, are all but the kept ones.
     engine
-        "local"; "dask" or "spark": the files are shared out among a cluster's workers, which must
-        see the same paths.
+        "local"; "dask", "ray" or "spark": the files are shared out among a cluster's workers, which
+        must see the same paths.
     cluster
-        For Dask a client or a scheduler's address, for Spark a session or a master's address;
-        None starts one on this machine.
+        For Dask a client or a scheduler's address, for Ray an address, for Spark a session or
+        a master's address; None starts one on this machine.
     format
         Of the files in a folder: "parquet", "arrow" or "csv".
     n_threads
@@ -120,13 +120,15 @@ def score(
         Seconds after which a run on Dask is given up where no worker has reported any progress: a
         `TimedOutError` names the files that were waited for. Files that are finished stay, the
         others are not there, and the same call goes on with them; whatever a hung worker still does
-        later replaces nothing of a newer run. None waits for ever. Spark has time-outs of its own.
+        later replaces nothing of a newer run. None waits for ever. Ray and Spark have time-outs of
+        their own.
 
     Returns
     -------
     Report
         Or, without `output`, the answers themselves, read when asked for: a
-        `pyarrow.RecordBatchReader`, a Dask DataFrame or a Spark DataFrame.
+        `pyarrow.RecordBatchReader`, a Dask DataFrame, a Ray Dataset or a Spark
+        DataFrame.
     """
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     chosen = None if columns is None else tuple(columns)
@@ -280,10 +282,14 @@ def _check_apart(data: Any, parts: list[Part], output: str) -> None:
     within = [folder for folder in folders if f"{place}{os.sep}".startswith(f"{folder}{os.sep}")]
     paths = [os.path.realpath(part.path) for part in parts]
     within += [path for path in paths if f"{path}{os.sep}".startswith(f"{place}{os.sep}")]
+    if not output:
+        raise InputError("writing the answers", "no name for them", "name a file or a folder")
     if within:
         raise InputError(
             f"writing {output}",
-            f"it would be in the data's folder, {within[0]}",
+            "it is the data"
+            if place in paths
+            else f"it would be in the data's folder, {within[0]}",
             "give an output outside the data's folder",
         )
 

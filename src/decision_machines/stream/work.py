@@ -6,13 +6,16 @@ import os
 import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
 from ..files.features import feature_columns, feature_table, ignored_columns
+from ..machine import Assembly, DecisionMachine
 from ..run.engines.processor import cpu_count
-from .ahead import ahead, mapped
+from .ahead import ahead, check_wanted, mapped
 from .answers import Answers, arrow
+from .assembly_answers import AssemblyAnswers
 from .batches import open_part
 from .sinks import sink
 
@@ -20,13 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..files.batches import Batch
-    from ..machine import DecisionMachine
     from .parts import Part
 
 ROWS_AT_ONCE = 65536
 BYTES_AT_ONCE = 1 << 24
 MOST_WORKERS = 4
 """Batches scored at once: threads that share a batch wait for each other at its end."""
+
+
+STEPS_AT_ONCE = 200_000_000
+"""Tests asked, or leaves times depth for Shapley values, between two looks whether to go on."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,15 @@ class Done:
 
 
 class Scorer:
-    """A machine put to a task: Arrow batches in, Arrow batches out."""
+    """A machine, or an assembly, put to a task: Arrow batches in, Arrow batches out."""
 
-    def __init__(self, machine: DecisionMachine, task: Task) -> None:
+    def __init__(self, machine: DecisionMachine | Assembly, task: Task) -> None:
         self.machine, self.task = machine, task
-        self.answers = Answers(machine, task.outputs)
+        self.answers: Answers | AssemblyAnswers
+        if isinstance(machine, Assembly):
+            self.columns, self.answers = machine.reads, AssemblyAnswers(machine, task.outputs)
+        else:
+            self.columns, self.answers = machine.columns, Answers(machine, task.outputs)
         if task.rows_at_once is not None and task.rows_at_once < 1:
             raise InputError(
                 "choosing the rows at once", f"{task.rows_at_once} rows", "use at least 1"
@@ -86,13 +96,13 @@ class Scorer:
     def features(self, names: Sequence[str]) -> list[str]:
         """The data's column for each feature."""
         task = self.task
-        return feature_columns(self.machine.columns, names, keep=task.keep, chosen=task.columns)
+        return feature_columns(self.columns, names, keep=task.keep, chosen=task.columns)
 
     def score(self, batch: Any, schema: Any = None, n_threads: int | None = None) -> Any:
         """The answers to a record batch."""
         pyarrow = arrow()
         found = self.features(batch.schema.names)
-        table = feature_table(batch, found, self.machine.columns)
+        table = feature_table(batch, found, self.columns)
         answers = self.answers.columns(table, n_threads or self.task.n_threads)
         kept = [batch.column(batch.schema.get_field_index(name)) for name in self.task.keep]
         schema = self.schema(batch.schema) if schema is None else schema
@@ -125,13 +135,33 @@ class Scorer:
 
         def answer(batch: Batch) -> tuple[Any, float]:
             with _naming(f"scoring {batch.where}"):
-                return self.score(batch.table, schema, threads // workers), batch.share
+                return self._in_steps(batch.table, schema, threads // workers), batch.share
 
         yield from mapped(answer, ahead(opened.read(names, self.rows_at_once)), workers)
 
+    def _in_steps(self, batch: Any, schema: Any, n_threads: int) -> Any:
+        """The answers to a batch; a wish to stop is heard within a second or so."""
+        n, step = len(batch), self._rows_in_a_step
+        if n <= step:
+            check_wanted()
+            return self.score(batch, schema, n_threads)
+        found = []
+        for first in range(0, n, step):
+            check_wanted()
+            found.append(self.score(batch.slice(first, step), schema, n_threads))
+        return arrow().Table.from_batches(found).combine_chunks().to_batches()[0]
+
+    @cached_property
+    def _rows_in_a_step(self) -> int:
+        """Rows that even a large machine answers soon."""
+        machines = getattr(self.machine, "machines", None) or (self.machine,)
+        n_paths = sum(m.n_leaves if "shap" in self.task.outputs else m.n_trees for m in machines)
+        depth = max((m.depth for m in machines), default=0)
+        return max(256, STEPS_AT_ONCE // max(n_paths * depth, 1))
+
     def _open(self, part: Part) -> Any:
         task = self.task
-        return open_part(part, self.machine.columns, keep=task.keep, chosen=task.columns)
+        return open_part(part, self.columns, keep=task.keep, chosen=task.columns)
 
 
 def on_worker(task: Task) -> Task:

@@ -327,3 +327,30 @@ def test_the_code_does_not_grow_with_the_model(tmp_path):
         )
 
     assert code(small) == code(large)
+
+
+@pytest.mark.parametrize("name", ["LGBMClassifier", "XGBClassifier"])
+def test_arm_gives_the_same_bits(name, tmp_path):
+    compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+    if compiler is None or emulator is None:
+        pytest.skip("aarch64-linux-gnu-gcc or qemu-aarch64 is not installed")
+    library = "lightgbm" if name.startswith("LGBM") else "xgboost"
+    machine = dm.convert(models(library)[name])
+    X = data("two")[0][:60, : machine.n_features].astype(np.float64)
+    machine.to_c(tmp_path / "model.h")
+    listed = ", ".join("NAN" if v != v else f"{v!r}" for v in X.ravel().tolist())
+    listed = listed.replace("-inf", "-INFINITY").replace(" inf", " INFINITY")
+    (tmp_path / "main.c").write_text(
+        "#include <math.h>\n#include <stdio.h>\n"
+        f'#include "model.h"\nstatic const double x[] = {{{listed}}};\n'
+        "int main(void) {\n    double m[DM_N_OUTPUTS];\n"
+        f"    for (int i = 0; i < {len(X)}; ++i) {{\n"
+        "        if (dm_margin(x + i * DM_N_FEATURES, m)) return 1;\n"
+        '        for (int k = 0; k < DM_N_OUTPUTS; ++k) printf("%a\\n", m[k]);\n    }\n'
+        "    return 0;\n}\n"
+    )
+    built = [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-O2", "-static", "main.c"]
+    subprocess.run([*built, "-o", "main", "-lm"], cwd=tmp_path, check=True)
+    done = subprocess.run([emulator, "main"], cwd=tmp_path, check=True, capture_output=True)
+    found = [float.fromhex(line) for line in done.stdout.decode().split()]
+    assert np.array_equal(np.reshape(found, (len(X), -1)), machine.margin(X))

@@ -8,6 +8,7 @@ import pytest
 import decision_machines as dm
 from decision_machines.machine import Rule
 from decision_machines.machine.look_ups import LookUps, Term
+from decision_machines.run.engines.look_ups import StatisticsReader
 
 pd = pytest.importorskip("pandas")
 catboost = pytest.importorskip("catboost")
@@ -272,6 +273,42 @@ def look_ups(**changes):
 def test_keys_add_up_and_wrap_around():
     x = np.array([[0, 0.5], [0, 0.6], [1, 0.6], [1, np.nan], [1, 0], [-1, 1], [0.5, 0], [2, 0]])
     assert look_ups().read(x)[:, 0].tolist() == [1.5, -1, 2.5, 2.5, -1, -1, -1, -1]
+
+
+@pytest.mark.parametrize("n_labels", [0, 1, 3, 40, 255, 300])
+def test_compiled_tables_find_what_the_keys_find(n_labels):
+    """Of few combinations all are listed, of many (here 300² · 4) the keys are looked for."""
+    rng = np.random.default_rng(n_labels)
+    label_adds = rng.integers(0, 2**64, 2 * n_labels, np.uint64)
+    adds = np.array([0, 3, 0, 2**63 + 1], np.uint64)
+    pairs = rng.integers(0, max(n_labels, 1), (50, 2)) if n_labels else np.empty((0, 2), np.int64)
+    said = rng.integers(0, 2, (len(pairs), 2)).astype(np.uint64)
+    keys = label_adds[pairs[:, 0]] + label_adds[n_labels + pairs[:, 1]] + said @ adds[[1, 3]]
+    keys = np.unique(keys)
+    tables = look_ups(
+        column_table=[0, 0],
+        column_statistic=[1, 0],
+        term_start=[0, 4],
+        term_feature=[0, 1, 2, 1],
+        term_kind=[Term.LABEL, Term.ABOVE, Term.LABEL, Term.EQUALS],
+        term_number=[0, 0.5, 0, 2],
+        term_missing=[0, n_labels % 2, 0, 0],
+        term_adds=adds,
+        label_start=np.array([0, 1, 1, 2, 2]) * n_labels,
+        label_adds=label_adds,
+        key_start=[0, len(keys)],
+        keys=keys,
+        n_statistics=[2],
+        values=rng.normal(size=2 * len(keys) + 2).astype(np.float32),
+    )
+    x = rng.integers(-1, n_labels + 2, (1300, 3)).astype(np.float32)
+    x[: len(pairs), [0, 2]] = pairs
+    x[:, 1] = rng.choice([0, 0.5, 0.6, 2, np.nan, np.inf, -np.inf], 1300)
+    x[::50, 0], x[1::50, 2], x[2::50, 0], x[3::50, 2] = np.nan, 0.5, np.inf, 2.0**24
+    columns = dm.Columns(3, np.float32, feature=[0, 0], rule=[Rule.LOOK_UP] * 2, look_ups=tables)
+    found = StatisticsReader(columns).read(list(x.T), len(x), 1)
+    assert np.array_equal(found.T, tables.read(x))
+    assert not n_labels or len(np.unique(found)) > 2
 
 
 @pytest.mark.parametrize(

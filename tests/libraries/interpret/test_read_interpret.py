@@ -186,3 +186,13 @@ def test_what_is_unknown_is_refused_by_name():
     changed.term_scores_ = [scores[:2] for scores in changed.term_scores_]
     with pytest.raises(dm.ModelFormatError, match="do not fit"):
         dm.convert(changed)
+
+
+def test_a_release_that_answers_otherwise_is_refused(monkeypatch):
+    import interpret
+
+    model = fitted("Regressor", np.arange(300.0))
+    dm.convert(model)
+    monkeypatch.setattr(interpret, "__version__", "0.7.6")
+    with pytest.raises(dm.UnsupportedModelError, match=r"InterpretML 0\.7\.6 .* before 0\.7\.7"):
+        dm.convert(model)

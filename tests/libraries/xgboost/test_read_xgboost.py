@@ -312,6 +312,7 @@ def test_base_scores_become_margins_to_the_bit(objective):
             assert_same(read(edited), loaded(edited), X[:3])
 
 
+HAS_CUDA = xgb.build_info()["USE_CUDA"]
 CLAMPS = xgb_release() >= (3, 2)
 EDGES = (0, 1, 1e-38, 1e-7, 9.9e-7, 1e-6, 1.1e-6, 2e-6, 1 - 2e-6, 1 - 1e-6, 1 - 1e-7)
 
@@ -404,7 +405,7 @@ def test_a_model_without_trees_answers_its_base_score(objective, given):
         ("binary:logistic", "xgboost_sigmoid"),
         ("count:poisson", "xgboost_exp"),
         ("multi:softprob", "xgboost_softmax"),
-        ("survival:aft", "xgboost_rounded_exp"),
+        ("survival:aft", "xgboost_exp" if HAS_CUDA else "xgboost_rounded_exp"),
         ("binary:hinge", "xgboost_step"),
     ],
 )
@@ -428,6 +429,18 @@ def test_links_are_those_of_xgboost_to_the_bit(objective, link):
     expected = booster.predict(data).reshape(-1, k)
     found = LINKS[link](margin)
     assert ulps(found, expected) == 0
+    assert read_xgboost(booster).output.link == link
+
+
+@pytest.mark.parametrize(("has_cuda", "link"), [(True, "exp"), (False, "rounded_exp")])
+def test_lifetimes_are_exponentiated_as_by_the_build_that_is_here(has_cuda, link, monkeypatch):
+    data = xgb.DMatrix(np.arange(20.0)[:, None])
+    data.set_float_info("label_lower_bound", np.ones(20))
+    data.set_float_info("label_upper_bound", np.ones(20))
+    booster = xgb.train({"objective": "survival:aft", "nthread": 1}, data, 1)
+    monkeypatch.setattr(xgb, "build_info", lambda: {"USE_CUDA": has_cuda})
+    assert read_xgboost(booster).output.link == f"xgboost_{link}"
+    assert read(stored(booster)).output.link == "xgboost_rounded_exp"
 
 
 # ---------------------------------------------------------------------- wrappers

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ...machine import Columns
     from ..space.cells import Cells
+    from .labels import KnownLabels
 
 DOING = "searching for a counterfactual"
 
@@ -36,6 +37,8 @@ class Moves:
     distance: Float[np.ndarray, "C"]
     own: np.ndarray
     """The cell of every feature in which x lies."""
+    left_alone: tuple[int, ...] = ()
+    """Features some of whose labels may not be moved to, because only their hashes are known."""
 
     @property
     def allowed(self) -> Bool[np.ndarray, "C"]:
@@ -45,6 +48,7 @@ class Moves:
 def moves(
     cells: Cells,
     x: Float[np.ndarray, "n"],
+    labels: KnownLabels,
     *,
     fixed: Any = (),
     ranges: Any = None,
@@ -68,27 +72,31 @@ def moves(
             "give a distance above 0, or numpy.inf to leave missing values alone",
         )
     value, distance = np.empty(cells.n_cells), np.full(cells.n_cells, np.inf)
-    own = np.empty(n, np.int64)
+    own, left_alone = np.empty(n, np.int64), []
     for feature in range(n):
         at = slice(int(cells.start[feature]), int(cells.start[feature + 1]))
         own[feature] = at.start + int(cells.cell(feature, x[feature]))
         if not is_fixed[feature] and feature in cells.tests:
+            limit = limits.get(feature) or Limits(codes=labels.codes(feature))
+            if feature not in limits and labels.has_unnamed(feature):
+                left_alone.append(feature)
             value[at], distance[at] = _cell_moves(
                 cells,
                 feature,
                 x[feature],
-                limits.get(feature, Limits()),
+                limit,
                 bool(is_whole[feature]),
                 float(weight[feature]),
                 missing_distance,
             )
         value[own[feature]], distance[own[feature]] = x[feature], 0.0
-    return Moves(x, value, distance, own)
+    return Moves(x, value, distance, own, tuple(left_alone))
 
 
 def is_categorical(cells: Cells, feature: int) -> bool:
-    """Whether every test of a feature looks its categories up."""
-    return bool(np.all(cells.rule[cells.tests[feature]] == Rule.MEMBER))
+    """Whether a feature has labels, or every test of it looks its categories up."""
+    is_looked_up = cells.rule[cells.tests[feature]] == Rule.MEMBER
+    return feature in cells.machine.columns.categories or bool(np.all(is_looked_up))
 
 
 def _cell_moves(
@@ -102,13 +110,21 @@ def _cell_moves(
 ) -> tuple[Float[np.ndarray, "c"], Float[np.ndarray, "c"]]:
     """The nearest value in each cell of a feature, and its distance; the last cell is NaN."""
     low, high = cells.low(feature).astype(float), cells.ends[feature].astype(float)
-    categorical = is_categorical(cells, feature)
-    labels = labels_of(cells.machine.columns, feature)
-    if categorical and labels is not None:
-        # Of labels known by their hashes, -1 is all that no test asks for.
-        first = -1 if cells.machine.columns.label_hash else 0
-        low_code, high_code = max(limits.low, first), min(limits.high, len(labels) - 1)
+    columns = cells.machine.columns
+    labels, accepted = labels_of(columns, feature), columns.accepted
+    may_miss = accepted is None or bool(accepted.missing[feature])
+    # A number between two labels' codes is none of them, also where tests compare codes.
+    categorical = labels is not None or is_categorical(cells, feature)
+    if labels is not None:
+        low_code, high_code = max(limits.low, 0), min(limits.high, len(labels) - 1)
         limits = replace(limits, low=low_code, high=high_code)
+        refused = () if accepted is None else accepted.refused.get(feature, ())
+        if refused:
+            asked = range(len(labels)) if limits.codes is None else limits.codes
+            limits = replace(limits, codes=tuple(code for code in asked if code not in refused))
+    elif accepted is not None:
+        low = np.maximum(low, accepted.low[feature])
+        high = np.minimum(high, accepted.high[feature])
     low, high = np.maximum(low, limits.low), np.minimum(high, limits.high)
     # A range may be given in values that the columns' dtype does not have.
     low, high = _inside(low, cells.dtype, up=True), _inside(high, cells.dtype, up=False)
@@ -130,7 +146,7 @@ def _cell_moves(
             distance = np.where(ok, np.abs(nearest - x) * weight, np.inf)
         # A move so small, or so little weighed, that its distance rounds to 0 is still a move.
         distance = np.where(distance == 0, np.nextafter(0.0, 1.0), distance)
-    return np.append(nearest, np.nan), np.append(distance, missing_distance)
+    return np.append(nearest, np.nan), np.append(distance, missing_distance if may_miss else np.inf)
 
 
 def _inside(values: np.ndarray, dtype: np.dtype, *, up: bool) -> np.ndarray:

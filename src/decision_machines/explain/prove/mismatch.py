@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import InputError
 from ...libraries.oracles import oracle_of, rows_that_differ
 from ...machine import Rule
 from ...machine.columns import ZERO
@@ -104,6 +105,8 @@ def explain_mismatch(machine: DecisionMachine, model: Any, X: Any) -> MismatchRe
     equal on all 150 rows, to the bit
     """
     x = machine.features(X, dtype=np.float64)
+    if not len(x):
+        raise InputError("comparing answers", "no rows", "give data with rows")
     oracle = oracle_of(model, machine)
     oracle.learn_labels(X, x)
     labelled, machine = machine, oracle.machine

@@ -258,4 +258,6 @@ def _one_column(columns: Columns, column: int) -> Columns:
         categories={},
         table_categories=None,
         look_ups=None,
+        edges={},
+        accepted=None,
     )

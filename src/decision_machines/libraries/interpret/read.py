@@ -45,6 +45,7 @@ def read_interpret(model: Any) -> DecisionMachine:
         raise InputError(doing, "it is not fitted", "call fit first")
     import interpret
 
+    RELEASES.refuse_older(interpret.__version__, doing)
     RELEASES.note(interpret.__version__, doing)
     learned = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
     LEARNED.check_keys(learned, doing, kind)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ..releases import Releases
 
-RELEASES = Releases("InterpretML", "0.7", "0.7")
+RELEASES = Releases("InterpretML", "0.7.7", "0.7")

@@ -93,6 +93,10 @@ const LINKS = {
     margin.map((m) => (Math.exp(m) === Infinity ? 1 : Math.exp(m) / (Math.exp(m) + 1))),
   interpret_softmax: (margin) => softmaxOf(margin, false),
   interpret_exp: (margin) => margin.map(Math.exp),
+  spark_sigmoid(margin, single, slope) {
+    const first = sigmoidOf(margin[0], single, slope);
+    return [first, rounding(single)(1 - first)];
+  },
   onnx: (margin, single, ...steps) => onnxSteps(margin, single, steps),
 };
 

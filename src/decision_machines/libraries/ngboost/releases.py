@@ -2,4 +2,4 @@
 
 from ..releases import Releases
 
-RELEASES = Releases("NGBoost", oldest="0.5", newest="0.5")
+RELEASES = Releases("NGBoost", oldest="0.5.8", newest="0.5")

@@ -32,6 +32,7 @@ REFUSED = {
     links.ADABOOST: "a softmax of margins that are divided by the number of classes",
     links.SORTED: "margins in rising order, which is not among the steps",
     links.INCREMENTS: "sums of log(1 + exp), which is not among the steps",
+    links.OPPOSED: "two outputs of which the second is what the first leaves of 1",
     links.MEAN_AND_VARIANCE: "two outputs that are linked in two ways",
 }
 """Why links of the other families are refused. (The family of steps is written as it is.)"""

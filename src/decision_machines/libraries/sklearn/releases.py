@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ..releases import Releases
 
-RELEASES = Releases("scikit-learn", oldest="1.6", newest="1.9")
+RELEASES = Releases("scikit-learn", oldest="1.6.1", newest="1.9")
 
 
 def note_installed(doing: str) -> None:

@@ -2,4 +2,4 @@
 
 from ..releases import Releases
 
-RELEASES = Releases("scikit-survival", oldest="0.28", newest="0.28")
+RELEASES = Releases("scikit-survival", oldest="0.24", newest="0.28")

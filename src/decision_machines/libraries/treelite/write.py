@@ -38,6 +38,7 @@ REFUSED = {
     links.ANOMALY: "Treelite's isolation forests are written with averages of its own",
     links.CLAMPED: "Treelite does not hold sums between 0 and 1",
     links.ADABOOST: "Treelite's softmax does not divide margins by the number of classes",
+    links.OPPOSED: "Treelite links all outputs in one way",
     links.MEAN_AND_VARIANCE: "Treelite links all outputs in one way",
     links.SORTED: "Treelite does not sort the outputs of a row",
     links.INCREMENTS: "Treelite does not add one output to the next",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,22 @@ def read_xgboost(model: Any) -> DecisionMachine:
     except Exception as error:  # XGBoostError: it has no class of its own for "no model yet"
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(doing, f"XGBoost cannot save it ({reason})", "train it first") from None
-    return _read(Document(read_ubjson(bytes(raw), doing), doing), asker, source)
+    machine = _read(Document(read_ubjson(bytes(raw), doing), doing), asker, source)
+    return _linked_as_built(machine)
+
+
+def _linked_as_built(machine: DecisionMachine) -> DecisionMachine:
+    """survival:aft: a build with CUDA exponentiates in float32, one without it in float64.
+
+    A file does not tell which build wrote it, and is read as by one without CUDA.
+    """
+    if machine.output.link != "xgboost_rounded_exp":
+        return machine
+    import xgboost
+
+    if not xgboost.build_info().get("USE_CUDA"):
+        return machine
+    return replace(machine, output=replace(machine.output, link="xgboost_exp"))
 
 
 def read_xgboost_bytes(data: bytes, source: str = "model file") -> DecisionMachine:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ..releases import Releases
 
-RELEASES = Releases("XGBoost", oldest="3.0", newest="3.4")
+RELEASES = Releases("XGBoost", oldest="3.2", newest="3.4")

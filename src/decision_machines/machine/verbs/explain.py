@@ -102,10 +102,11 @@ class ExplainVerbs:
         metric: str = "linf",
         fixed: Iterable[Feature] = (),
         ranges: Mapping[Feature, Any] | None = None,
-        integers: Iterable[Feature] = (),
+        integers: Iterable[Feature] | None = None,
         scale: float | Iterable[Any] | Mapping[Feature, Any] | None = None,
         missing_distance: float = np.inf,
         budget: int = 4000,
+        data: Any = None,
     ) -> Counterfactual:
         """The nearest input with another prediction, confirmed by `predict`.
 
@@ -128,7 +129,8 @@ class ExplainVerbs:
         ranges
             Feature → (low, high) for values that it may change to, or → the labels.
         integers
-            Features that may change to whole numbers only.
+            Features that may change to whole numbers only; by default those that `x` (a row of a
+            table) or `data` has as integers.
         scale
             What counts as 1 in each feature: one number, one each, or feature → number. A change
             of a categorical feature counts 1 over its scale, for any two categories.
@@ -136,6 +138,11 @@ class ExplainVerbs:
             What it counts when a number becomes missing or the reverse; by default never done.
         budget
             How many boxes of inputs the search in a forest may look at, about.
+        data
+            Rows that tell labels, such as the training table. CatBoost keeps only hashes of
+            labels: a feature changes to those whose texts `x`, `ranges` or `data` tell, or to
+            one that the model does not know. The result's `new_values` are what to write into
+            the row.
 
         Examples
         --------
@@ -158,6 +165,7 @@ class ExplainVerbs:
             scale=scale,
             missing_distance=missing_distance,
             budget=budget,
+            data=data,
         )
 
     def code_margin(self: DecisionMachine, x: Any, target: Any = None) -> CodeMargin:

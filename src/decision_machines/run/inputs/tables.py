@@ -236,8 +236,10 @@ def _column(series: Any, feature: int, columns: Columns) -> np.ndarray:
         if not dtype.is_float():
             series = series.cast(nw.Float64)
         values = series.to_numpy()
-        if values.dtype == object:
-            values = np.array([np.nan if v is None else v for v in values], np.float64)
+        if values.dtype == object:  # pandas before 2.2 keeps its own NA among Arrow's numbers
+            gaps = series.is_null().to_list()
+            kept = zip(values, gaps, strict=True)
+            values = np.array([np.nan if gap else v for v, gap in kept], np.float64)
     else:
         values = _as_it_lies(series)
     values = np.asarray(values)

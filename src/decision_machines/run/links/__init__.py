@@ -13,6 +13,7 @@ from . import interpret as interpret_links
 from . import libm
 from . import lightgbm as lightgbm_links
 from . import onnx as onnx_links
+from . import spark as spark_links
 from . import treelite as treelite_links
 from . import xgboost as xgboost_links
 from . import ydf as ydf_links
@@ -106,6 +107,7 @@ PLAIN: dict[str, Callable[..., np.ndarray]] = {
     "interpret_sigmoid": interpret_links.sigmoid,
     "interpret_softmax": interpret_links.softmax,
     "interpret_exp": interpret_links.exp,
+    "spark_sigmoid": spark_links.sigmoid,
     "onnx": onnx_links.onnx,
 }
 """The function of every link that divides nothing."""

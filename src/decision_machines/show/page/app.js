@@ -65,7 +65,7 @@ const inputs = new Inputs(machine, spans, {
   },
 });
 const forest = new Forest(machine, { onPick: pickTree });
-const scales = changeScales(machine, spans, data.whole);
+const scales = changeScales(machine, spans, data);
 const change = new Change(machine, scales, { onTry: setInput });
 
 function pickTree(tree) {

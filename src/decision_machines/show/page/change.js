@@ -20,12 +20,13 @@ const MOST_OUTPUTS = 50;
 const categorical = (machine) => Array.from(machine.columns.feature).filter((_, c) => machine.columns.setOf[c] >= 0);
 
 /** How far a change of each feature counts: by its slider, or as a whole where it names something. */
-export function changeScales(machine, spans, whole) {
+export function changeScales(machine, spans, { whole, unnamed }) {
   return {
     length: Float64Array.from({ length: machine.nFeatures }, (_, i) => spans[2 * i + 1] - spans[2 * i] || 1),
     middle: Float64Array.from({ length: machine.nFeatures }, (_, i) => (spans[2 * i] + spans[2 * i + 1]) / 2),
     named: new Set([...machine.labels.keys(), ...categorical(machine)]),
     whole: new Set(whole),
+    unnamed: new Map(unnamed.map(([feature, codes]) => [feature, new Set(codes)])),
   };
 }
 

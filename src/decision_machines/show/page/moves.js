@@ -1,7 +1,8 @@
 // What may be changed in x, and how far each change takes it.
 //
 // A feature may move to any number, one without fractions (a category, or a feature whose rows hold
-// whole numbers only) to any whole number, one with labels to any of them. None becomes missing.
+// whole numbers only) to any whole number, one with labels to any of them whose text is known. None
+// becomes missing.
 
 import { nextUp } from "./numbers.js";
 import { Rule } from "../../libraries/javascript/machine.js";
@@ -12,7 +13,8 @@ import { cellOf } from "./cells.js";
  * For every cell the nearest value to x in it and its distance, infinite where x may not move to.
  *
  * @param scales a length and a middle of each feature; the features `named` whose changes all count
- *     as a whole length, as does one from missing to a number; those that are `whole`
+ *     as a whole length, as does one from missing to a number; those that are `whole`; and
+ *     the codes of those whose labels are `unnamed`, known by a hash alone
  */
 export function movesFrom(machine, cells, x, scales) {
   const cast = castFeatures(machine, x);
@@ -34,11 +36,12 @@ function fill(machine, cells, feature, read, scales, value, distance) {
   const ends = cells.ends[feature];
   const first = cells.start[feature];
   const labels = machine.labels.get(feature);
-  const isCategory = cells.tests(feature).every((j) => machine.columns.rule[machine.selection[j]] === Rule.MEMBER);
+  const isCategory = Boolean(labels) || cells.tests(feature).every((j) => machine.columns.rule[machine.selection[j]] === Rule.MEMBER);
   const isWhole = isCategory || scales.whole.has(feature);
-  const [least, most] = [isCategory ? 0 : -Infinity, isCategory && labels ? labels.length - 1 : Infinity];
+  const [least, most] = [isCategory ? 0 : -Infinity, labels ? labels.length - 1 : Infinity];
   const from = Number.isNaN(read) ? scales.middle[feature] : read;
   const countsWhole = Number.isNaN(read) || scales.named.has(feature);
+  const unnamed = scales.unnamed.get(feature);
   const missing = machine.single ? Math.fround(machine.missingValue) : machine.missingValue;
   for (let c = 0; c < ends.length; c += 1) {
     let low = Math.max(c ? nextUp(ends[c - 1], machine.single) : -Infinity, least);
@@ -49,11 +52,18 @@ function fill(machine, cells, feature, read, scales, value, distance) {
     // The middle of a slider need not be whole, nor a number of the dtype.
     if (isWhole && !Number.isInteger(nearest)) nearest = Math.round(nearest) <= high ? Math.round(nearest) : Math.floor(nearest);
     if (machine.single && Math.fround(nearest) !== nearest) nearest = inside(nearest, low, high);
+    if (unnamed) nearest = named(unnamed, nearest, low, high);
     if (!Number.isFinite(nearest) || nearest === missing) continue;
     value[first + c] = nearest;
     // A move so small that its distance rounds to 0 is still a move.
     distance[first + c] = countsWhole ? 1 : Math.abs(nearest - read) / scales.length[feature] || Number.MIN_VALUE;
   }
+}
+
+/** The code nearest to one, between two of them, whose label has a known text; NaN where none has. */
+function named(unnamed, code, low, high) {
+  const known = Array.from({ length: high - low + 1 }, (_, i) => low + i).filter((one) => !unnamed.has(one));
+  return known.reduce((best, one) => (Math.abs(one - code) < Math.abs(best - code) ? one : best), known[0] ?? NaN);
 }
 
 /** A float32 near a number, between two of them. */

@@ -1,7 +1,10 @@
 """A table of people as practitioners meet it: gaps, labels, a rare label, whole numbers."""
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import KBinsDiscretizer
 
 
 def people(n=400, seed=0):
@@ -22,6 +25,13 @@ def people(n=400, seed=0):
     score = X["age"].fillna(50) / 20 + np.log(X["income"]) + (X["job"] == "nurse") * 2
     y = (score + rng.normal(0, 1, n) > 13).to_numpy().astype(int)
     return X, y
+
+
+def bins(n, encode="onehot"):
+    """A discretiser; releases from 1.7 on want to be told of the quantiles older ones have."""
+    told = {"quantile_method": "linear"}
+    known = signature(KBinsDiscretizer).parameters
+    return KBinsDiscretizer(n, encode=encode, **{k: v for k, v in told.items() if k in known})
 
 
 NUMBERS = ["age", "income", "balance", "children"]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn import ensemble, preprocessing
+from sklearn import ensemble, feature_selection, preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline, make_union
@@ -18,7 +18,7 @@ import decision_machines as dm
 from decision_machines.libraries.sklearn.pipelines.floats import Ordered, between
 
 sys.path.insert(0, str(Path(__file__).parent))
-from people import LABELS, NUMBERS, agree_or_both_refuse, odd_rows, people
+from people import LABELS, NUMBERS, agree_or_both_refuse, bins, odd_rows, people
 
 X, Y = people(200)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -53,11 +53,23 @@ NUMERIC_STEPS = [
     lambda: preprocessing.FunctionTransformer(np.square),
     lambda: preprocessing.FunctionTransformer(),
     lambda: preprocessing.Binarizer(threshold=0.5),
-    lambda: preprocessing.KBinsDiscretizer(3, encode="ordinal", quantile_method="linear"),
-    lambda: preprocessing.KBinsDiscretizer(3, encode="onehot-dense", quantile_method="linear"),
+    lambda: bins(3, "ordinal"),
+    lambda: bins(3, "onehot-dense"),
     lambda: SimpleImputer(strategy="mean", add_indicator=True),
     lambda: make_union(SimpleImputer(strategy="constant", fill_value=3.0), MissingIndicator()),
     lambda: SimpleImputer(missing_values=0.0, strategy="median"),
+    lambda: SimpleImputer(strategy="most_frequent", keep_empty_features=True),
+    lambda: MissingIndicator(features="all"),
+    lambda: preprocessing.QuantileTransformer(n_quantiles=9, output_distribution="normal"),
+    lambda: preprocessing.PowerTransformer(standardize=False),
+    lambda: preprocessing.FunctionTransformer(np.abs),
+    lambda: preprocessing.FunctionTransformer(np.log1p, validate=True),
+    lambda: preprocessing.FunctionTransformer(np.floor),
+    lambda: preprocessing.KBinsDiscretizer(4, encode="onehot", strategy="uniform"),
+    lambda: make_union(preprocessing.MaxAbsScaler(), preprocessing.KBinsDiscretizer(2)),
+    lambda: feature_selection.VarianceThreshold(),
+    lambda: feature_selection.SelectPercentile(percentile=60),
+    lambda: "passthrough",
 ]
 LABEL_STEPS = [
     lambda: preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=False),
@@ -71,6 +83,28 @@ LABEL_STEPS = [
     lambda: make_pipeline(
         SimpleImputer(strategy="constant", fill_value="none"),
         preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=9),
+    ),
+    lambda: preprocessing.OneHotEncoder(drop="if_binary", max_categories=2),
+    lambda: preprocessing.OneHotEncoder(max_categories=2, handle_unknown="warn"),
+    lambda: preprocessing.OrdinalEncoder(
+        min_frequency=25, handle_unknown="use_encoded_value", unknown_value=np.nan
+    ),
+    lambda: make_pipeline(
+        SimpleImputer(missing_values=None, strategy="most_frequent"),
+        preprocessing.OneHotEncoder(handle_unknown="ignore"),
+    ),
+    lambda: make_pipeline(
+        SimpleImputer(missing_values="b", strategy="constant", fill_value="none"),
+        preprocessing.TargetEncoder(cv=2, random_state=0),
+    ),
+    lambda: make_pipeline(
+        SimpleImputer(strategy="most_frequent", add_indicator=True),
+        preprocessing.OneHotEncoder(handle_unknown="ignore"),
+    ),
+    lambda: make_pipeline(
+        preprocessing.OneHotEncoder(handle_unknown="ignore"),
+        feature_selection.SelectKBest(k=2),
+        preprocessing.StandardScaler(with_mean=False),
     ),
 ]
 MODELS = [
@@ -102,7 +136,9 @@ def test_random_pipelines_over_random_tables_agree(data):
     )
     if data.draw(st.booleans(), "gaps"):
         table.loc[rng.random(n) < 0.2, "u"] = np.nan
-        table.loc[rng.random(n) < 0.2, "w"] = np.nan
+        gap = data.draw(st.sampled_from([np.nan, None]), "gap")
+        table["w"] = [gap if rng.random() < 0.2 else v for v in table["w"]]
+        table["w"] = table["w"].astype(object)
     y = (table["u"].fillna(0) / scale + (table["w"] == "a") + rng.normal(0, 0.3, n) > 0.5) * 1
     steps = data.draw(st.lists(st.sampled_from(NUMERIC_STEPS), min_size=1, max_size=3), "steps")
     labels = data.draw(st.sampled_from(LABEL_STEPS), "labels")
@@ -117,7 +153,7 @@ def test_random_pipelines_over_random_tables_agree(data):
     )
     try:
         pipe.fit(table, y)
-    except ValueError:
+    except (ValueError, TypeError):
         return  # steps that refuse what the steps before them give
     machine = dm.convert(pipe)
     assert np.array_equal(machine.predict_proba(table), pipe.predict_proba(table))
@@ -126,7 +162,7 @@ def test_random_pipelines_over_random_tables_agree(data):
     rows["v"] = data.draw(
         st.lists(st.floats() | st.sampled_from([0.0, scale, 2 * scale]), min_size=12, max_size=12)
     )
-    some = st.sampled_from(["a", "b", "c", "z", None, float("nan")])
+    some = st.sampled_from(["a", "b", "c", "z", "", None, float("nan"), 1, 2.5, True])
     rows["w"] = pd.Series(
         data.draw(st.lists(some, min_size=12, max_size=12), "w"), index=rows.index, dtype=object
     )
@@ -250,6 +286,27 @@ def test_an_unknown_function_is_refused_and_folds_where_it_is_declared_monotone(
         machine = dm.convert(pipe, monotone=declared)
         assert np.array_equal(machine.predict_proba(X), pipe.predict_proba(X))
     assert dm.certify(machine, pipe)
+
+
+@pytest.mark.parametrize("back", [10, 120, 250])
+@pytest.mark.parametrize("forth", [1, 101, 240])
+def test_what_rounding_undoes_is_found_however_the_search_meets_it(back, forth):
+    """A function that rises, falls back `forth` numbers later and rises for good."""
+    numbers = Ordered(np.dtype(np.float64))
+    last = int(numbers.keys(np.array([0.7]))[0])
+
+    def wavers(x):
+        k = numbers.keys(np.asarray(x)) - last
+        return np.where((k > 0) | ((k <= -back) & (k > -back - forth)), 1.0, 0.0)
+
+    x = np.linspace(-3, 3, 40)[:, None]
+    model = make_pipeline(preprocessing.FunctionTransformer(wavers), DecisionTreeClassifier())
+    model.fit(x, x[:, 0] > 0.7)
+    machine = dm.convert(model, monotone=[wavers])
+    near = numbers.values(last + np.arange(-back - forth - 9, 10))[:, None]
+    rows = np.concatenate([x, near])
+    assert np.array_equal(machine.predict(rows), model.predict(rows))
+    assert len(np.unique(model.predict(near))) == 2
 
 
 def test_a_false_claim_of_monotony_is_found_out():

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 import decision_machines as dm
 
 sys.path.insert(0, str(Path(__file__).parent))
-from people import LABELS, NUMBERS, agree_or_both_refuse, odd_rows, people
+from people import LABELS, NUMBERS, agree_or_both_refuse, bins, odd_rows, people
 
 X, Y = people(240)
 
@@ -101,13 +101,13 @@ MODELS = {
     ),
     "bins": make_pipeline(
         table(
-            scaled(preprocessing.KBinsDiscretizer(5, encode="ordinal", quantile_method="linear")),
+            scaled(bins(5, "ordinal")),
             ordinal(),
         ),
         forest(),
     ),
     "one-hot bins": make_pipeline(
-        table(scaled(preprocessing.KBinsDiscretizer(4, quantile_method="linear")), ordinal()),
+        table(scaled(bins(4)), ordinal()),
         forest(),
     ),
     "binarizer": make_pipeline(

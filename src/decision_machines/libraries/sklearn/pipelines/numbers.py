@@ -138,6 +138,12 @@ class Selector(Handler):
             convert(chosen_by)  # scikit-learn walks its trees unchecked; a file may say anything
         return [int(f) for f in step.get_support(indices=True)]
 
+    def refuses(self, step: Any, i: int, column: np.ndarray) -> np.ndarray:
+        """What takes NaN is not checked at all, and takes infinite numbers too."""
+        if self.takes_nan(step):
+            return np.zeros(len(column), bool)
+        return refuses_all_but_finite(column)
+
     def takes_nan(self, step: Any) -> bool:
         return takes_nan_by_tag(step)
 

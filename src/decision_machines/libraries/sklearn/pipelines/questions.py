@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     """From a run of the stages to the columns that questions are asked about."""
 
 WINDOW = 256
-"""Neighbours on each side of a change that are looked at, where rounding may undo the order."""
-CLEAN = 32
-"""Of these, the outermost that must agree with what lies beyond them."""
+"""Neighbours on each side of a change that are looked at, where rounding may undo the order. All
+changes must lie in the inner half of them; else more neighbours are looked at."""
+WIDEST = 1 << 16
+"""So many at most: a step with changes that are further apart is not monotone."""
 ROWS_AT_ONCE = 1 << 17
 VALUES_AT_ONCE = 1 << 17
 """Values that a search asks about at once: a run of the steps costs little more for some more."""
@@ -212,10 +213,27 @@ class Asker:
             for q in np.flatnonzero(questions.is_rounded).tolist()
             for key in changes.keys[q].tolist()
         ]
-        per = ROWS_AT_ONCE // (2 * WINDOW)
+        window = WINDOW
+        while pairs:
+            if window > WIDEST:
+                raise self._not_monotone(int(questions.feature[pairs[0][0]]), pairs[0][1])
+            pairs = self._look_around(questions, ask, changes, pairs, window)
+            window *= 4
+
+    def _look_around(
+        self,
+        questions: Questions,
+        ask: Ask,
+        changes: Changes,
+        pairs: list[tuple[int, int]],
+        window: int,
+    ) -> list[tuple[int, int]]:
+        """Mend the changes (question, key) by their neighbours; those that need a wider look."""
+        unsettled = []
+        per = max(1, ROWS_AT_ONCE // (2 * window))
+        offsets = np.arange(-window + 1, window + 1)
         for start in range(0, len(pairs), per):
             some = pairs[start : start + per]
-            offsets = np.arange(-WINDOW + 1, WINDOW + 1)
             which = np.repeat([q for q, _ in some], len(offsets))
             keys = (np.array([key for _, key in some])[:, None] + offsets).reshape(-1)
             limits = [self.ordered(int(questions.feature[q])) for q, _ in some]
@@ -225,27 +243,9 @@ class Asker:
             yes, refused = yes.reshape(len(some), -1), refused.reshape(len(some), -1)
             for k, (q, key) in enumerate(some):
                 clear = _filled(yes[k][:, None], refused[k])[:, 0]
-                self._mend(questions, changes, q, key, clear, offsets)
-
-    def _mend(
-        self,
-        questions: Questions,
-        changes: Changes,
-        q: int,
-        key: int,
-        yes: np.ndarray,
-        offsets: np.ndarray,
-    ) -> None:
-        """Put all changes that a window shows in the place of the one that was found."""
-        seen = key + offsets[:-1][yes[1:] != yes[:-1]]
-        own = changes.keys[q]
-        inside = own[(own > key - WINDOW) & (own < key + WINDOW)]
-        if np.array_equal(seen, inside):
-            return
-        edge = CLEAN if len(inside) == 1 else 0
-        if np.any(np.abs(seen - key) > WINDOW - edge):
-            raise self._not_monotone(int(questions.feature[q]), key)
-        changes.keys[q] = np.union1d(np.setdiff1d(own, inside), seen)
+                if not _mend(changes, q, key, clear, offsets):
+                    unsettled.append((q, key))
+        return unsettled
 
     def _look_far(self, questions: Questions, ask: Ask, changes: Changes) -> None:
         """Refuse a step that is far from monotone between two breaks."""
@@ -285,6 +285,25 @@ class Asker:
             "take the step out of the pipeline and run it yourself, or correct what you declared "
             "with monotone=",
         )
+
+
+def _mend(changes: Changes, q: int, key: int, yes: np.ndarray, offsets: np.ndarray) -> bool:
+    """Put all changes that a window shows in the place of the one that was found.
+
+    Returns whether the window shows them all: beyond it answers are as they were thought to be, so
+    that as many changes, or 2, 4, … more, lie within; and those of one change keep from its ends.
+    """
+    seen = key + offsets[:-1][yes[1:] != yes[:-1]]
+    own = changes.keys[q]
+    window = int(offsets[-1])
+    inside = own[(own > key - window) & (own < key + window)]
+    if np.array_equal(seen, inside):
+        return True
+    is_near = bool(np.all(np.abs(seen - key) <= window // 2))
+    if len(seen) % 2 != len(inside) % 2 or (len(inside) == 1 and not is_near):
+        return False
+    changes.keys[q] = np.union1d(np.setdiff1d(own, inside), seen)
+    return True
 
 
 def _filled(yes: np.ndarray, refused: np.ndarray) -> np.ndarray:

@@ -67,11 +67,7 @@ class Raw:
         if self.names is not None:
             import pandas
 
-            # Text is given as objects: a type of text would make NaN of None.
-            held = {
-                f: pandas.Series(c, dtype=object) if c.dtype == object else c
-                for f, c in enumerate(columns)
-            }
+            held = {f: _as_objects(c) if c.dtype == object else c for f, c in enumerate(columns)}
             return pandas.DataFrame(held, copy=False).set_axis(list(self.names), axis=1)
         if any(column.dtype == object for column in columns):
             found = np.empty((run.n, self.n_features), object)
@@ -93,6 +89,13 @@ class Run:
         """Which of the raw values some step refuses."""
         self.given: Any = None
         """The raw values as the first step gets them, made when it asks."""
+
+
+def _as_objects(values: np.ndarray) -> Any:
+    """A column of objects: a type of text, which pandas would choose, makes NaN of None."""
+    import pandas
+
+    return pandas.Series(values, dtype=object)
 
 
 def _padded(values: np.ndarray, n: int) -> np.ndarray:
@@ -141,6 +144,8 @@ class Transform:
 
     def run(self, run: Run) -> Any:
         origin = self.parent.origin
+        if not origin:  # a step before it, which keeps no column, may refuse all the same
+            self.parent.run(run)
         if not run.active.intersection(origin):
             return np.empty((run.n, len(self.sources)))  # asked by nobody, so never touched
         given = rested(self.parent.run(run), origin, run, self.refuses, self.benign)
@@ -234,7 +239,7 @@ def rested(
         rest = np.array(column)
         rest[wrong] = benign(i)
         if hasattr(changed, "iloc"):
-            changed.isetitem(i, rest)
+            changed.isetitem(i, _as_objects(rest) if rest.dtype == object else rest)
         elif sp.issparse(changed):
             array = changed.toarray()
             array[:, i] = rest

@@ -1,43 +1,17 @@
-"""The serving example speaks the Open Inference Protocol, with the machine's own answers."""
+"""The server speaks the Open Inference Protocol, with the machine's own answers."""
 
 from __future__ import annotations
 
-import importlib.util
+import asyncio
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from serve.conftest import Client, tensor
 from stream.conftest import LABELS, NAMES, rows
 
 import decision_machines as dm
-
-pytest.importorskip("fastapi")
-pytest.importorskip("httpx")
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def app_module():
-    spec = importlib.util.spec_from_file_location("serve_app", ROOT / "examples/serve/app.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def client(app_module, machine):
-    from fastapi.testclient import TestClient
-
-    with TestClient(app_module.create_app({"forest": machine, "tree": dm.figure_one()})) as client:
-        yield client
-
-
-def tensor(name, values, datatype="FP64"):
-    values = np.asarray(values)
-    data = [None if v != v else v for v in values.reshape(-1).tolist()]
-    return {"name": name, "shape": list(values.shape), "datatype": datatype, "data": data}
+from decision_machines.serve import App, Models
 
 
 def infer(client, inputs, outputs=None, path="/v2/models/forest/infer"):
@@ -57,7 +31,7 @@ def test_health_and_metadata_paths_answer(client):
     assert found["name"] == "forest"
     assert found["inputs"] == [{"name": "X", "datatype": "FP32", "shape": [-1, 4]}]
     assert [output["name"] for output in found["outputs"]] == [
-        *("predict", "predict_proba", "margin", "leaves")
+        *("predict", "predict_proba", "margin", "leaves", "shap_values", "shap_base")
     ]
     assert found["outputs"][0]["datatype"] == "BYTES"
     assert found["parameters"] == {"features": NAMES, "classes": LABELS.tolist()}
@@ -130,8 +104,9 @@ def test_many_rows_are_answered_too(client, machine):
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
-        ("no JSON", 400, "no JSON"),
-        ("[]", 400, "no list of inputs"),
+        ("no JSON", 400, "not JSON"),
+        ("[" * 100000, 400, "not JSON"),
+        ("[]", 400, "not an object"),
         ({"inputs": []}, 400, "no list of inputs"),
         ({"inputs": [{"name": "X"}]}, 400, "lacks 'shape'"),
         ({"inputs": [tensor("X", [[1.0, 2.0]])]}, 400, "the machine reads 4"),
@@ -149,7 +124,21 @@ def test_many_rows_are_answered_too(client, machine):
         ({"inputs": [tensor("X", [[1.5] * 4], "INT32")]}, 400, "does not hold"),
         ({"inputs": [tensor("X", [[2] * 4], "BOOL")]}, 400, "does not hold"),
         ({"inputs": [tensor("X", [[1.0] * 4])], "outputs": [{"name": "x"}]}, 400, "no output"),
+        ({"inputs": [tensor("X", [[1.0] * 4])], "outputs": ["x"]}, 400, "outputs"),
         ({"inputs": [tensor("p", [1.0])]}, 400, "missing 'q'"),
+        ({"inputs": [tensor("p", [1.0]), tensor("p", [1.0])]}, 400, "two inputs"),
+        (
+            {"inputs": [{"name": "X", "shape": [-1, 4], "datatype": "FP64", "data": [1.0]}]},
+            400,
+            "sizes from 0",
+        ),
+        (
+            {"inputs": [{"name": "X", "shape": [1, 4], "datatype": "FP64", "data": ["1"] * 4}]},
+            400,
+            "not a number",
+        ),
+        ({"inputs": [tensor("X", np.zeros((5001, 4)))]}, 413, "at most 5000"),
+        ("x" * (1 << 20) + "y", 413, "bytes"),
         ({"inputs": [tensor("p", [1.0]), tensor("q", [1.0, 2.0])]}, 400, "different numbers"),
     ],
 )
@@ -164,3 +153,99 @@ def test_unknown_models_and_versions_are_not_found(client):
     for path in ("nothing", "nothing/ready", "forest/versions/2"):
         assert client.get(f"/v2/models/{path}").status_code == 404
     assert client.post("/v2/models/nothing/infer", content="{}").status_code == 404
+    assert client.get("/v2/nothing").status_code == 404
+    assert client.post("/v2/models/forest").status_code == 405
+
+
+def test_shapley_values_come_by_parameter_or_by_name(client, machine):
+    X = rows(3)[NAMES].to_numpy()
+    body = {"inputs": [tensor("X", X)], "parameters": {"shap": True}}
+    for given in (X, X[:1]):
+        body["inputs"] = [tensor("X", given)]
+        found = client.post("/v2/models/forest/infer", json.dumps(body)).json()["outputs"]
+        by_name = {one["name"]: np.array(one["data"]).reshape(one["shape"]) for one in found}
+        assert list(by_name) == ["predict", "shap_values", "shap_base"]
+        assert np.array_equal(by_name["shap_values"], machine.shap_values(given))
+        assert np.array_equal(by_name["shap_base"], machine.shap_base())
+    refused = client.post("/v2/models/tree/infer", json.dumps(body))
+    assert refused.status_code == 400
+    assert "covers" in refused.json()["error"]
+
+
+def test_rows_that_arrive_together_are_answered_as_alone(client, machine):
+    X = rows(40)[NAMES].to_numpy(copy=True)
+    X[5, 1] = np.nan
+    wanted = [{"name": "predict"}, {"name": "margin"}]
+    bodies = [
+        json.dumps({"inputs": [tensor("X", X[i : i + 1])], "outputs": wanted}) for i in range(40)
+    ]
+    bodies[7] = bodies[7].replace("forest", "")[:-20]  # not JSON any more
+
+    async def together():
+        asked = (client.ask("POST", "/v2/models/forest/infer", body) for body in bodies)
+        return await asyncio.gather(*asked)
+
+    for i, found in enumerate(asyncio.run(together())):
+        if i == 7:
+            assert found.status_code == 400
+            continue
+        label, margin = found.json()["outputs"]
+        assert label["data"] == machine.predict(X[i : i + 1]).tolist()
+        assert margin["data"] == machine.margin(X[i : i + 1])[0].tolist()
+        assert margin["shape"] == [1, 3]
+    text = client.get("/metrics").text
+    assert 'dm_batch_rows_bucket{model="forest",le="32"}' in text
+    assert 'dm_batch_rows_bucket{model="forest",le="+Inf"} ' in text
+
+
+def test_one_refused_row_of_a_batch_spoils_no_other(machine):
+    strict = dm.convert(_forest_that_takes_no_gaps())
+    client = Client(App(Models.of({"strict": strict})))
+    X = [[1.0, 2.0], [None, 1.0], [0.0, 0.0]]
+    bodies = [
+        json.dumps({"inputs": [{"name": "X", "shape": [1, 2], "datatype": "FP64", "data": row}]})
+        for row in X
+    ]
+
+    async def together():
+        asked = (client.ask("POST", "/v2/models/strict/infer", body) for body in bodies)
+        return await asyncio.gather(*asked)
+
+    alone = [client.post("/v2/models/strict/infer", body) for body in bodies]
+    found = asyncio.run(together())
+    assert [one.status_code for one in found] == [one.status_code for one in alone]
+    assert [one.json() for one in found] == [one.json() for one in alone]
+
+
+def _forest_that_takes_no_gaps():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeRegressor
+
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    return make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=3)).fit(X, X[:, 0])
+
+
+def test_bodies_in_parts_are_read_and_late_ones_are_given_up(client, machine):
+    body = json.dumps({"inputs": [tensor("X", rows(1)[NAMES].to_numpy())]}).encode()
+    parts = [body[i : i + 7] for i in range(0, len(body), 7)]
+    assert client.post("/v2/models/forest/infer", parts).status_code == 200
+    late = client.post("/v2/models/forest/infer", ["..."])
+    assert late.status_code == 408
+    assert late.headers[b"connection"] == b"close"
+    declared = client.post("/v2/models/forest/infer", b"", [(b"content-length", b"99999999999")])
+    assert declared.status_code == 413
+    assert client.post("/v2/models/forest/infer", ["x" * 700_000] * 9).status_code == 413
+
+
+def test_metrics_count_what_was_asked(machine):
+    client = Client(App(Models.of({'a"b': machine})))
+    body = json.dumps({"inputs": [tensor("X", rows(3)[NAMES].to_numpy())]})
+    client.post('/v2/models/a"b/infer', body)
+    client.post('/v2/models/a"b/infer', "{")
+    text = client.get("/metrics").text
+    assert 'dm_requests_total{model="a\\"b",status="200"} 1' in text
+    assert 'dm_requests_total{model="a\\"b",status="400"} 1' in text
+    assert 'dm_rows_total{model="a\\"b"} 3' in text
+    assert "dm_requests_running 0" in text
+    assert 'dm_request_seconds_count{model="a\\"b"} 2' in text
