@@ -145,7 +145,8 @@ class _OptimalTree:
         tolerance, or the `n` best of them, which mostly differ in a threshold. Losses are equal
         as in the fit, where they differ by less than a billionth of what one leaf loses.
 
-        It takes about as long as a fit for each feature, without a time limit; Ctrl-C ends it.
+        It can take many times as long as the fit: every feature is searched to its end. No
+        time limit holds; Ctrl-C ends it with `KeyboardInterrupt`.
 
         Parameters
         ----------
