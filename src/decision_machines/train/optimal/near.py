@@ -164,7 +164,7 @@ def near_optimal_trees(problem: Problem, best: float, tolerance: float) -> list[
     k = problem.n_classes or rows.y.reshape(len(rows), -1).shape[1]
     constant = leaf_values(problem.criterion, rows.y, rows.w, one, 1, k)
     whole = mean_loss(problem.criterion, rows.y, rows.w, constant[one])
-    limit = best + (tolerance + TOLERANCE) * whole
+    limit = best * (1 + TOLERANCE) + (tolerance + TOLERANCE) * whole
     cut_nodes = CutNodes(problem)
     leaf = FoundTree.of(np.full(3, -1)).nodes(cut_nodes.orders, cut_nodes.rank, rows.w)[0]
     objective = whole + problem.limits.leaf_penalty
