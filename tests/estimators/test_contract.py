@@ -33,6 +33,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         NonGreedyTreeRegressor(n_epochs=2, n_restarts=1),
         OptimalTreeClassifier(max_depth=2),
         OptimalTreeRegressor(max_depth=2),
+        OptimalTreeClassifier(max_depth=2, max_leaves="auto"),
+        OptimalTreeRegressor(max_depth=2, max_leaves="auto"),
         TemplateCodeClassifier(n_trees=3),
         TemplateCodeClassifier(GaussianNB(), coding="tree", decoding="logical", n_trees=3),
     ]

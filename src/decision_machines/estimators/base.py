@@ -162,12 +162,16 @@ class MachineEstimator(BaseEstimator):
         return seed_of(self.random_state)
 
     def _keep(self, machine: DecisionMachine) -> None:
-        """Store the machine, with the names of the training data."""
+        """Store the machine."""
+        self.machine_ = self._named(machine)
+
+    def _named(self, machine: DecisionMachine) -> DecisionMachine:
+        """The machine with the names of the training data."""
         names = getattr(self, "feature_names_in_", None)
         columns = machine.columns
         if names is not None:
             columns = replace(columns, names=tuple(names))
-        self.machine_ = replace(machine, columns=columns, source=type(self).__name__)
+        return replace(machine, columns=columns, source=type(self).__name__)
 
     def _rows(self, X: Any) -> Float[np.ndarray, "m n"]:
         check_is_fitted(self, "machine_")
@@ -307,10 +311,10 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
                 "give a weight for labels that occur in y, or 'balanced'",
             ) from error
 
-    def _keep(self, machine: DecisionMachine) -> None:
-        """Store the machine, its codes of classes replaced by the labels."""
+    def _named(self, machine: DecisionMachine) -> DecisionMachine:
+        """The machine with names, its codes of classes replaced by the labels."""
         output = replace(machine.output, classes=(self.classes_,))
-        super()._keep(replace(machine, output=output))
+        return super()._named(replace(machine, output=output))
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..train.fit import Fit
 from ..train.optimal import optimal_tree
 from ..train.optimal.losses import mean_loss
-from ..train.optimal.tree import DEEPEST, Limits
+from ..train.optimal.near import Problem, near_optimal_trees
+from ..train.optimal.tree import DEEPEST, Limits, SolvedTree, tree_machine
 from ..train.rows import Rows
 from .auto_size import with_size
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
@@ -32,6 +34,7 @@ from .parameters import (
 )
 
 if TYPE_CHECKING:
+    from ..machine import DecisionMachine
     from ..progress import Verbosity
 
 LARGEST_SQUARED = 1e150
@@ -122,8 +125,102 @@ class _OptimalTree:
                 machine = own
         self.gap_ = self.objective_ - self.bound_
         self._keep(machine)
+        self._learned_from = (rows, chosen.max_leaves)
         self.soft_ = None
         self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
+
+    def __getstate__(self: Any) -> Any:
+        """The rows that were learned from are not part of a file."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_learned_from"}
+
+    def near_optimal(self: Any, n: int = 5, *, tolerance: float = 0.05) -> list[NearOptimalTree]:
+        """Different trees that are nearly as good as the best, for people who want to choose.
+
+        For each feature the best tree is found whose first test reads that feature. What is
+        guaranteed: each tree given is the best of those that test its first feature first, within
+        depth, leaves and all other limits of the fit; every feature whose best tree is within the
+        tolerance was considered, and so was the single leaf. Of trees that predict the same for
+        every training row only the best is given. What is not: that these are all trees within the
+        tolerance, or the `n` best of them, which mostly differ in a threshold. Losses are equal
+        as in the fit, where they differ by less than a billionth of what one leaf loses.
+
+        It can take many times as long as the fit: every feature is searched to its end. No
+        time limit holds; Ctrl-C ends it with `KeyboardInterrupt`.
+
+        Parameters
+        ----------
+        n
+            How many trees, at most, the best of those found.
+        tolerance
+            How much more a tree may lose than the best one, in parts of what a single leaf loses:
+            with 0.05 and half of the rows wrong in a single leaf, 0.025 more errors.
+
+        Returns
+        -------
+        list of NearOptimalTree
+            `machine`, `objective` and `feature` of each, the best first.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from decision_machines import OptimalTreeClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> tree = OptimalTreeClassifier(max_depth=2).fit(X, y)
+        >>> for other in tree.near_optimal(3):
+        ...     print(other)
+        petal length (cm) first: objective 0.04, 4 leaves
+        sepal length (cm) first: objective 0.06, 4 leaves
+        """
+        doing = f"searching for trees near an {type(self).__name__}"
+        check_is_fitted(self, "machine_")
+        for name, value, allowed in (("n", n, Whole(1)), ("tolerance", tolerance, Number(0.0))):
+            if not allowed.allows(value):
+                raise InputError(doing, f"{name} = {value!r}", f"give {name} as {allowed}")
+        if not hasattr(self, "_learned_from"):
+            raise InputError(doing, "the training rows are not there after loading", "fit again")
+        if not self.report_["is_optimal"]:
+            raise InputError(
+                doing,
+                f"the best tree is not proven: gap_ is {self.gap_:.3g}",
+                "fit without a time limit, or with less depth",
+            )
+        rows, leaves = self._learned_from
+        criterion = self._criterion
+        n_classes = len(self.classes_) if criterion == "error" else None
+        names = getattr(self, "feature_names_in_", ())
+        limits = Limits(self.max_depth, leaves, self.leaf_penalty, self.min_samples_leaf)
+        problem = Problem(
+            rows, n_classes, criterion, limits, list(self.labels_), names, self.n_threads
+        )
+        found = near_optimal_trees(problem, self.report_["objective"], tolerance)[:n]
+        return [NearOptimalTree.of(self, tree, n_classes) for tree in found]
+
+
+@dataclass(frozen=True)
+class NearOptimalTree:
+    """A tree that is nearly as good as the best; see `OptimalTreeClassifier.near_optimal`."""
+
+    machine: DecisionMachine
+    objective: float
+    """As `objective_`."""
+    feature: Any
+    """What the tree tests first: a name, or a number where features have none; None in a leaf."""
+
+    @classmethod
+    def of(cls, estimator: Any, found: SolvedTree, n_classes: int | None) -> NearOptimalTree:
+        machine = tree_machine(found, estimator.n_features_in_, n_classes)
+        machine = estimator._named(with_bit_sets(machine, estimator.labels_))
+        feature = None
+        if found.nodes.n_leaves > 1:
+            first = int(found.nodes.feature[0])
+            feature = getattr(estimator, "feature_names_in_", range(first + 1))[first]
+        return cls(machine, float(found.report["objective"]), feature)
+
+    def __repr__(self) -> str:
+        first = "no test" if self.feature is None else f"{self.feature} first"
+        n = self.machine.n_leaves
+        return f"{first}: objective {self.objective:.4g}, {n} {'leaf' if n == 1 else 'leaves'}"
 
 
 class OptimalTreeClassifier(_OptimalTree, MachineClassifier):

@@ -21,6 +21,9 @@ from .start import start_tree
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jaxtyping import Float, Int
+
+    from ...machine import DecisionMachine
     from ..axis.nodes import Nodes
 
 DOING = "searching for an optimal tree"
@@ -93,6 +96,51 @@ def optimal_tree(
     >>> fit.report["objective"], fit.report["is_optimal"]
     (0.0, True)
     """
+    found = solved_tree(
+        rows, n_classes, criterion, limits, label_features, names,
+        seed, n_threads, verbose, keep_best_on_interrupt, target,
+    )  # fmt: skip
+    return Fit(
+        tree_machine(found, rows.X.shape[1], n_classes), report=found.report, history=found.history
+    )
+
+
+@dataclass(frozen=True)
+class SolvedTree:
+    """The best tree that was found: its nodes, what its leaves say, and what is proven."""
+
+    nodes: Nodes
+    values: Float[np.ndarray, "L k"]
+    leaf: Int[np.ndarray, "m"]
+    """Of each row, counted from 0, left to right."""
+    report: dict[str, Any]
+    history: list[dict[str, float]]
+
+
+def tree_machine(found: SolvedTree, n_features: int, n_classes: int | None) -> DecisionMachine:
+    """The machine of a tree, whose labels are codes."""
+    return found.nodes.machine(
+        _by_node(found.nodes, found.values),
+        n_features,
+        None if n_classes is None else np.arange(n_classes),
+        "an optimal tree",
+    )
+
+
+def solved_tree(
+    rows: Rows,
+    n_classes: int | None,
+    criterion: str,
+    limits: Limits,
+    label_features: Sequence[int] = (),
+    names: Sequence[str] = (),
+    seed: int = 0,
+    n_threads: int | None = None,
+    verbose: Verbosity = None,
+    keep_best_on_interrupt: bool = False,
+    target: str = "auto",
+) -> SolvedTree:
+    """What `optimal_tree` finds, as nodes; the parameters are those."""
     begin = time.perf_counter()
     X, y, w = rows.X, rows.y, rows.w
     k = n_classes or y.reshape(len(y), -1).shape[1]
@@ -116,10 +164,10 @@ def optimal_tree(
         said = leaf_values(criterion, y, w, one, 1, k)[one]
         slack = TOLERANCE * total * max(mean_loss(criterion, y, w, said) / unit, 1e-300)
 
-    def judged(nodes: Nodes, leaf: np.ndarray) -> tuple[Nodes, np.ndarray, float]:
+    def judged(nodes: Nodes, leaf: np.ndarray) -> tuple[Nodes, np.ndarray, float, np.ndarray]:
         values = leaf_values(criterion, y, w, leaf, nodes.n_leaves, k)
         objective = mean_loss(criterion, y, w, values[leaf])
-        return nodes, values, objective + limits.leaf_penalty * nodes.n_leaves
+        return nodes, values, objective + limits.leaf_penalty * nodes.n_leaves, leaf
 
     watch = Watch("searching for an optimal tree", None, verbose, keep_best=keep_best_on_interrupt)
     best = judged(*FoundTree.of(np.full(3, -1)).nodes(orders, rank, w))
@@ -149,14 +197,8 @@ def optimal_tree(
         if np.isfinite(value):
             found = judged(*FoundTree.of(search.tree()).nodes(orders, rank, w))
             best = min(best, found, key=lambda each: each[2])
-    nodes, values, objective = best
+    nodes, values, objective, leaf = best
     bound = objective if is_proven else min(bound * unit / total, objective)
-    machine = nodes.machine(
-        _by_node(nodes, values),
-        X.shape[1],
-        None if n_classes is None else np.arange(n_classes),
-        "an optimal tree",
-    )
     report = {
         "objective": objective,
         "bound": bound,
@@ -167,7 +209,7 @@ def optimal_tree(
         "seconds": time.perf_counter() - begin,
         "interrupted": watch.interrupted,
     }
-    return Fit(machine, report=report, history=watch.history)
+    return SolvedTree(nodes, values, leaf, report, watch.history)
 
 
 def _by_node(nodes: Nodes, values: np.ndarray) -> np.ndarray:
