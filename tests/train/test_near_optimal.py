@@ -133,6 +133,10 @@ def test_what_cannot_be_searched_is_refused():
     assert (loaded.predict(table) == tree.predict(table)).all()
     with pytest.raises(InputError, match="fit again"):
         loaded.near_optimal()
-    tree.report_["is_optimal"] = False
+    rng = np.random.default_rng(0)
+    early = OptimalTreeClassifier(5, time_limit=0.01).fit(
+        rng.normal(size=(2000, 20)), rng.integers(0, 2, 2000)
+    )
+    assert not early.is_optimal_
     with pytest.raises(InputError, match="not proven"):
-        tree.near_optimal()
+        early.near_optimal()

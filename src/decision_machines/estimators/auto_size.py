@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..train.sizes import Scores
 
 QUICK: dict[str, Any] = {"n_iterations": 50, "n_epochs": 10}
-"""What a size is judged with: trees of few moves tell sizes apart as well as trees of many."""
+"""What a size is judged with: fewer moves than the tree itself is given, to save time."""
 ENDED: dict[str, Any] = {"n_iterations": 0, "n_epochs": 0, "time_limit": 1e-3}
 """What is learned with after an interruption."""
 FOR_SIZES = 0.5
