@@ -15,6 +15,14 @@ import decision_machines as dm
 shap = pytest.importorskip("shap", reason="the package shap is not installed")
 
 
+def explained_by_shap(model, *background, **how):
+    """shap's explainer of the library's own model."""
+    release = tuple(int(part) for part in shap.__version__.split(".")[:2])
+    if release < (0, 50) and type(model).__module__.startswith("xgboost"):
+        pytest.skip(f"shap {shap.__version__} does not read the base scores of XGBoost 3.1 on")
+    return shap.TreeExplainer(model, *background, **how)
+
+
 def rows(machine, n):
     """Rows away from every threshold: SHAP itself rounds the thresholds of some models."""
     rng = np.random.default_rng(0)
@@ -54,7 +62,7 @@ def test_values_by_background_rows_are_those_of_the_source(library, name):
     X = rows(machine, 40)
     how = {"feature_perturbation": "interventional"}
     ours = shap.TreeExplainer(machine.to_shap(), X[:10], **how)
-    theirs = shap.TreeExplainer(model, X[:10], **how)
+    theirs = explained_by_shap(model, X[:10], **how)
     a = np.asarray(ours.shap_values(X))
     b = np.asarray(theirs.shap_values(X, check_additivity=False))
     assert a.shape == b.shape
@@ -81,7 +89,7 @@ def test_values_by_paths_are_those_of_the_source_given_the_training_rows(library
     trained_on = data("three" if machine.n_features == 4 else "number")[0]
     X = rows(machine, 40)
     ours = np.asarray(shap.TreeExplainer(machine.to_shap(trained_on)).shap_values(X))
-    theirs = np.asarray(shap.TreeExplainer(model).shap_values(X))
+    theirs = np.asarray(explained_by_shap(model).shap_values(X))
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5 * np.abs(theirs).max())
 
 
@@ -96,7 +104,7 @@ def test_values_by_paths_of_a_boosted_classifier_are_of_rows_counted_not_of_xgbo
     ours = np.asarray(explainer.shap_values(X))
     total = ours.sum(axis=1) + explainer.expected_value
     np.testing.assert_allclose(total, machine.margin(X)[:, 0], rtol=1e-5, atol=1e-5)
-    theirs = np.asarray(shap.TreeExplainer(model).shap_values(X))
+    theirs = np.asarray(explained_by_shap(model).shap_values(X))
     assert np.abs(ours - theirs).max() > 1e-3 * np.abs(theirs).max()
     assert "differ" in dm.DecisionMachine.to_shap.__doc__
     by_covers = np.asarray(shap.TreeExplainer(machine.to_shap()).shap_values(X))
