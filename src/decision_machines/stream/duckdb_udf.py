@@ -148,6 +148,6 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         raise MissingLibraryError(
-            DOING, "duckdb is not installed", "pip install \"duckdb>=2\" pyarrow"
+            DOING, "duckdb is not installed", 'pip install "duckdb>=2" pyarrow'
         ) from None
     return duckdb
