@@ -42,7 +42,8 @@ def arrow_function(
     Examples
     --------
     >>> import decision_machines as dm, pyarrow as pa
-    >>> batch = pa.record_batch({"id": [7], "a": [2.0], "b": [1.0], "c": [2.0], "d": [2.0]})
+    >>> rows = {"id": [7], "a": [2.0], "b": [1.0], "c": [2.0], "d": [2.0]}
+    >>> batch = pa.RecordBatch.from_pydict(rows)
     >>> score = dm.stream.arrow_function(dm.figure_one(), keep="id", columns=list("abcd"))
     >>> score(batch).to_pylist()
     [{'id': 7, 'prediction': 5.0}]

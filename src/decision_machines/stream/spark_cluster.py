@@ -52,7 +52,8 @@ def work(
                     except DecisionMachinesError as error:
                         # Handed over as a value: Spark would wrap it in pages of its own.
                         found = error
-                    yield pyarrow.record_batch({"found": [pickle.dumps((part, found))]})
+                    own = {"found": [pickle.dumps((part, found))]}
+                    yield pyarrow.RecordBatch.from_pydict(own)
 
         at_once = session.sparkContext.defaultParallelism * ROUNDS
         for start in range(0, len(todo), at_once):
