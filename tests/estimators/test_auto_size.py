@@ -142,7 +142,16 @@ def test_the_time_limit_holds_for_sizes_and_tree_together():
     assert tree.bound_ <= tree.objective_
 
 
+@pytest.fixture
+def answers_ctrl_c():
+    """Also where the tests run in the background, whose children ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.usefixtures("answers_ctrl_c")
 def test_ctrl_c_while_sizes_are_judged(keep, monkeypatch):
     X, y = checkers(200, 0)
     calls = []

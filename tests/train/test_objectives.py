@@ -299,7 +299,7 @@ def test_an_isolation_forest_has_nothing_to_train_for():
     ("name", "y", "words"),
     [
         ("squared", [1.0, math.nan], r"y\[1\]"),
-        ("poisson", [1.0, -1.0], "from 0"),
+        ("poisson", [1.0, -1.0], "at least 0"),
         ("gamma", [0.0, 1.0], "above 0"),
         ("squared", ["a", "b"], "numbers are needed"),
         ("squared", [[1.0, 2.0]], "output"),

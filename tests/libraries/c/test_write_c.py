@@ -114,7 +114,7 @@ def test_links_are_those_of_the_machine_or_refused(tmp_path):
         if link.plain.name.startswith("catboost_") and dtype == np.float32:
             continue  # refused, below
         if not has_link(link.plain.name):
-            assert link.plain.name.startswith(("ydf_", "treelite_", "interpret_"))
+            assert link.plain.name.startswith(("ydf_", "treelite_", "interpret_", "spark_"))
             continue  # refused, below
         k = link.family.n_outputs or 3
         machine = make_machine([3, 4], rng, n_outputs=k, output_dtype=dtype, plain_output=True)
