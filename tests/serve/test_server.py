@@ -184,6 +184,15 @@ def test_what_was_accepted_is_answered_before_the_stop(start, path, machine, how
     assert server.process.wait(30) == 0
 
 
+def test_asked_twice_it_stops_without_a_traceback(start, path):
+    server = start(path)
+    wait_for(lambda: get(server.port, "/v2/health/ready"))
+    server.process.send_signal(signal.SIGINT)
+    assert server.stop(signal.SIGINT) == 0
+    time.sleep(0.2)
+    assert "Traceback" not in "".join(server.lines)
+
+
 def test_several_models_have_names(start, path, machine, tmp_path):
     dm.figure_one().save(tmp_path / "tree.dm")
     server = start(path, f"small={tmp_path / 'tree.dm'}")

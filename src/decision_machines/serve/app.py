@@ -197,7 +197,10 @@ class App:
         """Watch the models' files from the start to the stop of the server."""
         watching: asyncio.Task[None] | None = None
         while True:
-            message = await receive()
+            try:
+                message = await receive()
+            except asyncio.CancelledError:  # asked twice to stop: at once, and without a word
+                return
             if message["type"] == "lifespan.startup":
                 if self.watch_seconds is not None:
                     watching = asyncio.create_task(self.models.watch(self.watch_seconds))

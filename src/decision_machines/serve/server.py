@@ -66,18 +66,26 @@ def serve(
         logging.getLogger("decision_machines.serve").warning(
             "serving %s at http://%s:%d", ", ".join(models.by_name), address, number
         )
-        with _stopped_quietly():
+        with _stopped_quietly(server):
             server.run(sockets=[bound])
 
 
 @contextlib.contextmanager
-def _stopped_quietly() -> Iterator[None]:
-    """uvicorn raises the signal that stopped it once more when all is answered: do nothing."""
+def _stopped_quietly(server: Any) -> Iterator[None]:
+    """Stop on a signal that comes before uvicorn listens to them.
+
+    uvicorn raises the signal that stopped it once more when all is answered: by then there is
+    nothing left to stop.
+    """
+
+    def stop(number: int, frame: Any) -> None:
+        server.should_exit = True
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(one, lambda number, frame: None) for one in signals]
+    before = [signal.signal(one, stop) for one in signals]
     try:
         yield
     finally:
