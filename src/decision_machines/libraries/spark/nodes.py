@@ -2,7 +2,7 @@
 
 Rows come in any order, one for each node, with the numbers of its children. Spark goes left where
 x ≤ threshold, so NaN goes right. Of a set of categories it keeps the smaller half, the left one or
-the right one, and looks x up there: a value that is no category goes to the other side.
+the right one, and looks x up there: a value that is not a category goes to the other side.
 """
 
 from __future__ import annotations
