@@ -87,7 +87,8 @@ constexpr auto kTwigs = nullptr;
 #endif
 
 template <typename T>
-constexpr TypedKernels<T> kTyped = {add_places<T>, add<T>, add_trees<T>, kPackSum<T>, oblique<T>};
+constexpr TypedKernels<T> kTyped = {add_places<T>, add_few_values<T>, add<T>,
+                                    add_trees<T>,  kPackSum<T>,       oblique<T>};
 
 template <typename Node>
 constexpr Walks<Node> kWalks = {deep<Node>, add_ends<Node, float>, add_ends<Node, double>,
