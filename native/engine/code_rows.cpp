@@ -11,6 +11,7 @@ namespace dm::engine {
 namespace {
 
 constexpr int64_t kTablesInCache = int64_t{1} << 17;  // bytes, beside the rows
+constexpr int64_t kRowsOfColumn = 8192;  // coded before the next column, where tables are larger
 
 // Codes of m rows from a plane of one column to where walks read them: a row's codes together.
 template <typename Code>
@@ -89,10 +90,11 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
     uint8_t* codes = tile.own.codes.as();
     const Coding coding = coding_of(section);
     // Columns of thousands of thresholds have tables that would not stay in the cache side by side:
-    // one after the other, all rows of each.
+    // one after the other, many rows of each.
     const int64_t table_bytes = static_cast<int64_t>(4 * section.thresholds->keys32.size() +
                                                      2 * section.thresholds->bucket_first.size());
-    const int64_t at_once = section.has_planes && table_bytes > kTablesInCache ? tile.n : kCodeRows;
+    const int64_t at_once =
+        section.has_planes && table_bytes > kTablesInCache ? kRowsOfColumn : kCodeRows;
     const bool is_beside = at_once == kCodeRows && reads_beside(tile);
     const int64_t n_beside = is_beside ? kBeside : 1;
     const int64_t last_beside = plan.machine.columns.n_features - n_beside;
