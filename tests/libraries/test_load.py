@@ -448,6 +448,37 @@ def test_a_skops_file_with_changed_arrays_is_refused_or_gives_a_whole_machine(da
     machine.margin(np.ones((3, machine.n_features)))
 
 
+def test_a_size_that_no_memory_holds_is_refused_and_not_allocated():
+    """Of a tree's constructor, and of the model whose sum starts at a constant."""
+    content = packed("boosting")
+
+    def enlarged(schema, choose):
+        for node in choose(schema):
+            node |= {"content": "1000000000000", "__id__": 1}
+        return repack(
+            content, lambda entry, old: json.dumps(schema) if entry == "schema.json" else old
+        )
+
+    def sizes_of_trees(node):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            if key == "__reduce__" and node["__class__"] == "Tree":
+                yield from value["args"]["content"][::2]
+            elif isinstance(value, (dict, list)):
+                yield from sizes_of_trees(value)
+
+    def features_of_the_model(schema):
+        yield schema["content"]["content"]["n_features_in_"]
+
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        text = archive.read("schema.json")
+    for choose, said in (
+        (sizes_of_trees, "made with the size 1000000000000"),
+        (features_of_the_model, "n_features_in_ = 1000000000000"),
+    ):
+        with pytest.raises(dm.ModelFormatError, match=said):
+            dm.convert(enlarged(json.loads(text), choose))
+
+
 SCALARS = ["-1", "0", "1", "7", "1000000000000", "null", '"text"', "1e400", "true", "NaN"]
 
 

@@ -12,6 +12,7 @@ Older releases of skops also ask about the losses and links of boosting, which h
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from ...errors import MissingLibraryError, UnsupportedModelError
 from ..formats import broken
+from .read_trees import MOST_FEATURES
 from .releases import noting_releases
 
 LOSSES = (
@@ -115,6 +117,37 @@ def _check_archive(data: bytes, source: str) -> None:
                     raise broken(source, f"the array {name} cannot be read ({error})") from error
             elif name != "schema.json":
                 raise broken(source, f"an entry that no tree model has, {name!r}")
+        try:
+            schema = json.loads(archive.read("schema.json"))
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise broken(source, f"its schema cannot be read ({error})") from error
+    _check_sizes(schema, source)
+
+
+def _check_sizes(schema: Any, source: str) -> None:
+    """Refuse a tree whose constructor would allocate for more features or outputs than we read.
+
+    A node that is named again by its number is built once, so every text of a number counts.
+    """
+    texts: dict[Any, set[str]] = {}
+    asked: set[Any] = set()
+    nodes = [(schema, False)]
+    while nodes:
+        node, is_asked = nodes.pop()
+        for key, below in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(below, (dict, list)):
+                nodes.append((below, is_asked or key == "__reduce__"))
+        if isinstance(node, dict) and isinstance(node.get("content"), str):
+            number = repr(node.get("__id__"))
+            texts.setdefault(number, set()).add(node["content"])
+            if is_asked:
+                asked.add(number)
+    for number in asked:
+        for text in texts[number]:
+            if text.isdigit() and (len(text) > 8 or int(text) > MOST_FEATURES):
+                raise broken(source, f"a tree is to be made with the size {text[:20]}")
 
 
 def _check_array(archive: zipfile.ZipFile, name: str) -> None:
