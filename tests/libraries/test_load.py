@@ -448,13 +448,15 @@ def test_a_skops_file_with_changed_arrays_is_refused_or_gives_a_whole_machine(da
     machine.margin(np.ones((3, machine.n_features)))
 
 
-def test_a_size_that_no_memory_holds_is_refused_and_not_allocated():
-    """Of a tree's constructor, and of the model whose sum starts at a constant."""
-    content = packed("boosting")
+@pytest.mark.parametrize("size", ["1000000000000", "-1"])
+def test_a_size_that_no_memory_holds_is_refused_and_not_allocated(size):
+    """Of a tree, of the model whose sum starts at a constant, and of a random generator."""
 
-    def enlarged(schema, choose):
+    def enlarged(content, choose):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            schema = json.loads(archive.read("schema.json"))
         for node in choose(schema):
-            node |= {"content": "1000000000000", "__id__": 1}
+            node |= {"content": size, "__id__": 1}
         return repack(
             content, lambda entry, old: json.dumps(schema) if entry == "schema.json" else old
         )
@@ -469,14 +471,17 @@ def test_a_size_that_no_memory_holds_is_refused_and_not_allocated():
     def features_of_the_model(schema):
         yield schema["content"]["content"]["n_features_in_"]
 
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        text = archive.read("schema.json")
-    for choose, said in (
-        (sizes_of_trees, "made with the size 1000000000000"),
-        (features_of_the_model, "n_features_in_ = 1000000000000"),
+    def pool_of_the_generator(schema):
+        generator = schema["content"]["content"]["_feature_subsample_rng"]
+        yield generator["content"]["seed_seq"]["content"]["pool_size"]
+
+    for name, choose, said in (
+        ("boosting", sizes_of_trees, f"made with the size {size}"),
+        ("boosting", features_of_the_model, f"n_features_in_ = {size}"),
+        ("hist", pool_of_the_generator, f"made with the size {size}"),
     ):
         with pytest.raises(dm.ModelFormatError, match=said):
-            dm.convert(enlarged(json.loads(text), choose))
+            dm.convert(enlarged(packed(name), choose))
 
 
 SCALARS = ["-1", "0", "1", "7", "1000000000000", "null", '"text"', "1e400", "true", "NaN"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from typing import Any
 
@@ -53,6 +54,10 @@ TRUSTED = (
 )
 UNPACKED_AT_MOST = 200
 """How many times its size a file may unpack to; arrays of trees reach a tenth of it."""
+
+
+SIZES = ("__reduce__", "pool_size")
+"""Where a schema holds what constructors are given: those of trees, and of random generators."""
 
 
 def looks_like_skops(data: bytes) -> bool:
@@ -127,7 +132,7 @@ def _check_archive(data: bytes, source: str) -> None:
 
 
 def _check_sizes(schema: Any, source: str) -> None:
-    """Refuse a tree whose constructor would allocate for more features or outputs than we read.
+    """Refuse an object whose constructor would allocate for more than any model that we read has.
 
     A node that is named again by its number is built once, so every text of a number counts.
     """
@@ -138,7 +143,7 @@ def _check_sizes(schema: Any, source: str) -> None:
         node, is_asked = nodes.pop()
         for key, below in node.items() if isinstance(node, dict) else enumerate(node):
             if isinstance(below, (dict, list)):
-                nodes.append((below, is_asked or key == "__reduce__"))
+                nodes.append((below, is_asked or key in SIZES))
         if isinstance(node, dict) and isinstance(node.get("content"), str):
             number = repr(node.get("__id__"))
             texts.setdefault(number, set()).add(node["content"])
@@ -146,8 +151,8 @@ def _check_sizes(schema: Any, source: str) -> None:
                 asked.add(number)
     for number in asked:
         for text in texts[number]:
-            if text.isdigit() and (len(text) > 8 or int(text) > MOST_FEATURES):
-                raise broken(source, f"a tree is to be made with the size {text[:20]}")
+            if re.fullmatch(r"-\d+|\d{9,}", text) or (text.isdigit() and int(text) > MOST_FEATURES):
+                raise broken(source, f"an object is to be made with the size {text[:20]}")
 
 
 def _check_array(archive: zipfile.ZipFile, name: str) -> None:
