@@ -17,6 +17,7 @@ from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .distinct_rows import distinct_rows
 from .importance import feature_importances
 from .learners import learn
+from .soft_answers import frozen_soft
 from .parameters import (
     AUTO,
     CLASS_WEIGHT,
@@ -130,6 +131,7 @@ class _DecisionMachine:
         self._keep(machine)
         self.learned_ = found if self.warm_start else None
         self.soft_ = found.soft if self.soft else None
+        self.soft_machine_ = None if self.soft_ is None else frozen_soft(self.soft_, self.machine_)
         self.history_ = found.history
         self.report_ = {name: value for name, value in found.report.items() if name != "fits"}
         if interrupted:
@@ -204,9 +206,10 @@ class _DecisionMachine:
     def _margins(self: Any, X: Any) -> np.ndarray:
         """Margins of the soft machine where it was asked for and is there, else of the hard."""
         rows = self._rows(X)
-        softs = getattr(self, "soft_", None)
-        if softs is None:
-            found: np.ndarray = self.machine_.margin(rows, n_threads=self.n_threads)
+        softs, frozen = getattr(self, "soft_", None), getattr(self, "soft_machine_", None)
+        if frozen is not None or softs is None:
+            answers = self.machine_ if frozen is None else frozen
+            found: np.ndarray = answers.margin(rows, n_threads=self.n_threads)
             return found
         import torch
 
@@ -279,6 +282,9 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         What was learned, a `DecisionMachine`: predict, explain, draw, write it.
     soft_
         The torch module behind soft answers, a list of them for bagged trees, or None.
+    soft_machine_
+        What soft answers are computed with: the same without torch, an `Assembly` that is saved,
+        served and streamed as machines are; None for linear leaves.
     path_
         With ``max_leaves="auto"``: sizes, scores and standard errors, a `SizePath`; print it, or
         ``path_.plot()`` it.
