@@ -82,9 +82,9 @@ class Search:
     def run(self, watch: Watch) -> None:
         """Every setting, then the hard machine's values."""
         for i in range(len(self.subject.settings)):
-            if f"setting {i}" not in self.finished:
+            if f"setting {i}" not in self.finished and not watch.is_late:
                 self._try(i, watch)
-        if "values" not in self.finished:
+        if "values" not in self.finished and not watch.is_late:
             self._try_values(watch)
 
     def _try(self, i: int, watch: Watch) -> None:
@@ -97,6 +97,8 @@ class Search:
             soft, hard = self._judge_both(descent, i)
             best = {"soft": soft, "hard": hard, "since": 0}
         while descent.done < descent.epochs and best["since"] < self.patience:
+            if watch.is_late:
+                break
             loss = descent.epoch()
             soft, hard = self._judge_both(descent, i)
             is_better = soft < best["soft"] or hard < best["hard"]
