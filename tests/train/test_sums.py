@@ -23,7 +23,9 @@ HISTOGRAMS = "scikit-learn histograms"
 @pytest.fixture
 def quick(monkeypatch):
     """Few candidates, few steps: what is tested here does not depend on how good they are."""
-    monkeypatch.setattr(candidates.Candidates, "names", lambda self: [HISTOGRAMS, candidates.FOREST])
+    monkeypatch.setattr(
+        candidates.Candidates, "names", lambda self: [HISTOGRAMS, candidates.FOREST]
+    )
     monkeypatch.setattr(candidates, "TRIED", (1,))
     monkeypatch.setattr(soft_forest, "STEPS", 40)
     monkeypatch.setattr(soft_forest, "FEWEST_EPOCHS", 2)
@@ -104,7 +106,8 @@ def test_a_sum_is_no_worse_than_its_best_member_where_it_was_chosen(seed, n):
     rng = np.random.default_rng(seed)
     y, margins = rng.normal(size=(30, 1)), rng.normal(size=(n, 30, 1))
     weights = greedy_weights(margins, lambda m: float(((m - y) ** 2).mean()))
-    assert np.isclose(weights.sum(), 1) and np.all(weights >= 0)
+    assert np.isclose(weights.sum(), 1)
+    assert np.all(weights >= 0)
     best = ((margins - y) ** 2).mean(axis=(1, 2)).min()
     assert ((np.tensordot(weights, margins, 1) - y) ** 2).mean() <= best + 1e-12
 
@@ -136,7 +139,7 @@ def test_what_is_reported_is_what_new_rows_give(quick):
 def test_seeds_reproduce(quick):
     X, y = wave(160)
     first, second = (
-        sum_of_machines(read(X, y > 0), SumGoal.of_classes(2), seed=3, n_threads=1)
+        sum_of_machines(read(X, (y > 0).astype(int)), SumGoal.of_classes(2), seed=3, n_threads=1)
         for _ in range(2)
     )
     assert np.array_equal(first.soft.margin(X), second.soft.margin(X))
@@ -169,7 +172,8 @@ def test_an_interrupted_sum_is_raised_or_keeps_what_is_finished(quick, monkeypat
     with pytest.raises(KeyboardInterrupt):
         sum_of_machines(*given, n_threads=1)
     found = sum_of_machines(*given, n_threads=1, keep_best_on_interrupt=True)
-    assert found.report["interrupted"] and found.report["folds"] == 1
+    assert found.report["interrupted"]
+    assert found.report["folds"] == 1
     assert found.machine.n_trees > 1
 
 
@@ -187,7 +191,8 @@ def test_libraries_that_are_not_installed_are_left_out_with_a_note(monkeypatch):
     )
     found = candidates.Candidates(SumGoal.of_numbers(), lambda machine: machine)
     names = found.names()
-    assert "LightGBM" not in names and HISTOGRAMS in names
+    assert "LightGBM" not in names
+    assert HISTOGRAMS in names
     assert [note.split()[0] for note in found.notes[:1]] == ["LightGBM"]
 
 
@@ -196,7 +201,8 @@ def test_rows_given_to_judge_by_are_not_learned_from(quick):
     report = sum_of_machines(
         read(X[:200], y[:200]), SumGoal.of_numbers(), judge=read(X[200:], y[200:]), n_threads=1
     ).report
-    assert report["judged"] == 100 and report["folds"] == 1
+    assert report["judged"] == 100
+    assert report["folds"] == 1
 
 
 def test_few_rows_are_not_judged():

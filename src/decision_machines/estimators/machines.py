@@ -17,8 +17,6 @@ from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .distinct_rows import distinct_rows
 from .importance import feature_importances
 from .learners import learn
-from .soft_answers import frozen_soft
-from .sums import fit_sum, interval_of, refuse_sum_options
 from .parameters import (
     AUTO,
     CLASS_WEIGHT,
@@ -33,6 +31,8 @@ from .parameters import (
     Whole,
     check_parameters,
 )
+from .soft_answers import frozen_soft
+from .sums import fit_sum, interval_of, refuse_sum_options
 
 if TYPE_CHECKING:
     from jaxtyping import Float

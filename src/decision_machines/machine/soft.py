@@ -1,13 +1,13 @@
 """Soft trees without torch: an assembly of one machine and the slopes of its tests.
 
 Test j of a soft machine sends a row right with probability σ(slope_j (S z - t_j)) instead of
-deciding; a leaf's weight is the product of the probabilities on its path, and every leaf counts with
-its weight. Paper: Eq. `soft`. *Exact: in the limit* of infinite slopes; a test whose slope is
+deciding; a leaf's weight is the product of the probabilities on its path, and every leaf counts
+with its weight. Paper: Eq. `soft`. *Exact: in the limit* of infinite slopes; a test whose slope is
 infinite is hard already.
 
 The member of the assembly is the hard machine: what is left where every test decides. The numbers
-are ``slope``, ``t`` (where the gate is one half) and ``nudge`` (what t lacks of the middle between two
-neighbouring numbers), one for each test, all of the dtype in which the machine is computed.
+are ``slope``, ``t`` (where the gate is one half) and ``nudge`` (what t lacks of the middle between
+two neighbouring numbers), one for each test, all of the dtype in which the machine is computed.
 """
 
 from __future__ import annotations

@@ -30,13 +30,12 @@ from .walk import Walk
 from .weights import WEIGHTS
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable
     from typing import Self
 
     from jaxtyping import Bool, Float
     from torch import Tensor
-
-    import os
 
     from ..machine import Assembly, DecisionMachine
     from .build import Options

@@ -157,9 +157,7 @@ def catboost(rows: Rows, stop: Rows, goal: SumGoal, seed: int, threads: int, lef
     )
     pool = library.Pool(rows.X, rows.y, weight=rows.w)
     held = library.Pool(stop.X, stop.y, weight=stop.w)
-    return model.fit(
-        pool, eval_set=held, early_stopping_rounds=PATIENCE, callbacks=[InTime()]
-    )
+    return model.fit(pool, eval_set=held, early_stopping_rounds=PATIENCE, callbacks=[InTime()])
 
 
 def histograms(rows: Rows, stop: Rows, goal: SumGoal, seed: int, threads: int, left: float) -> Any:

@@ -20,7 +20,6 @@ LEAST_GAIN = 1e-5
 PARTS = 5
 
 
-
 def greedy_weights(
     margins: Float[np.ndarray, "c m k"],
     loss: Callable[[Float[np.ndarray, "m k"]], float],

@@ -157,9 +157,7 @@ class _Run:
         self.members: list[dict[str, Member]] = []
         """For every fold that is finished, its members by name."""
         self.margins: list[_Judged] = []
-        self.base = candidates.finish(
-            goal.constant(rows.X.shape[1], goal.best_constant(rows))
-        )
+        self.base = candidates.finish(goal.constant(rows.X.shape[1], goal.best_constant(rows)))
 
     @property
     def left(self) -> float:
@@ -230,9 +228,7 @@ class _Run:
                 found[name] = member
             watch.step(fold=k + 1)
 
-    def _keep(
-        self, found: dict[str, Member], rows: Rows, judge: Rows, which: np.ndarray
-    ) -> None:
+    def _keep(self, found: dict[str, Member], rows: Rows, judge: Rows, which: np.ndarray) -> None:
         constant = np.tile(self.goal.best_constant(rows), (len(judge), 1))
         soft = [constant, *(m.soft.margin(judge.X) for m in found.values())]
         hard = [soft[0], *(m.hard.margin(judge.X) for m in found.values())]
@@ -355,4 +351,3 @@ class _Run:
             soft_sum(*zip(*[s for s in softs if s[1] > 0], strict=True)),
             replace(direct_sum(*zip(*[h for h in hards if h[1] > 0], strict=True)), source=source),
         )
-
