@@ -3,8 +3,8 @@
 Two suites:
 
 - ``tuning``: the twelve sets of `training_tuning.py`, its splits and seeds (60 / 20 / 20 %):
-  libraries learn from the first part and stop by the second; ours is given both parts as one. Squared error,
-  or log-loss and accuracy, on the third.
+  libraries learn from the first part and stop by the second; ours is given both parts as one.
+  Squared error, or log-loss and accuracy, on the third.
 - ``grande``: the twelve sets of GRANDE's published table that can be had, its protocol: stratified
   five folds, shuffled with seed 42, a tenth of the training rows to stop by (given to ours with the
   others). Macro F1 with the threshold .5 and with one chosen on rows that were not learned from

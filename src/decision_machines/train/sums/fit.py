@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FEWEST_ROWS = 60
 """With fewer no rows can be spared to stop, to tune and to judge by."""
+FEW_TREES = 60
 FOLDS = ((1500, 5), (5000, 3))
 """Up to so many rows, so many folds; beyond, rows are held out once."""
 HELD_OUT, MOST_HELD_OUT = 0.15, 20_000
@@ -120,7 +121,7 @@ def _few(
 
         options: dict[str, Any] = {"n_classes": goal.n_classes, "sample_weight": rows.w}
         fit = boosted_trees(
-            rows.X, rows.y, n_trees=60, max_leaves=8, seed=seed, n_threads=n_threads,
+            rows.X, rows.y, n_trees=FEW_TREES, max_leaves=8, seed=seed, n_threads=n_threads,
             verbose=False, **options,
         )  # fmt: skip
         machine = finish(goal.alike(fit.machine))
