@@ -62,9 +62,9 @@ def soft_trees(
     >>> from decision_machines.machine.soft import soft_trees
     >>> soft = soft_trees(dm.figure_one(), np.full(5, 2.0))
     >>> soft
-    Assembly(soft trees, 1 member; figure 1 of the paper)
+    Assembly(soft trees, 1 member; the paper's Fig. 1)
     >>> soft.predict([[2, 1, 2, 2]]).round(2), dm.figure_one().predict([[2, 1, 2, 2]])
-    (array([4.36]), array([5.]))
+    (array([4.64]), array([5.]))
     """
     from .assembly import Assembly
 
