@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .goal import SumGoal
 
 OWN, FOREST = "our boosting", "soft oblique forest"
+AS_TRAINED = ", untuned"
 OWN_TREES, OWN_LEAVES = 300, 16
 TRIED = (1, 3, 4, 6)
 """Of `tune.fine_tune.SETTINGS`, those that the first rows are tuned with."""
@@ -37,6 +38,16 @@ class Member:
     seconds: float
     tuned: Any = None
     """The report of `tune`, where there was something to tune."""
+    source: DecisionMachine | None = None
+    """What was tuned, where that changed it."""
+
+    def forms(self) -> dict[str, Member]:
+        """The member, and what it was before it was tuned: which is better, other rows say."""
+        found = {self.name: self}
+        if self.source is not None:
+            name = self.name + AS_TRAINED
+            found[name] = Member(name, hard_as_soft(self.source), self.source, 0.0)
+        return found
 
 
 @dataclass
@@ -91,7 +102,8 @@ class Candidates:
         source = self.finish(source)
         left = time_limit - (time.perf_counter() - begin)
         soft, hard, report = self._tuned(name, source, rows, stop, seed, left)
-        return Member(name, soft, hard, time.perf_counter() - begin, report)
+        before = None if report is None else source
+        return Member(name, soft, hard, time.perf_counter() - begin, report, before)
 
     def _note(self, words: str) -> None:
         if words not in self.notes:
@@ -174,6 +186,7 @@ class Candidates:
             objective=None if self.goal.is_classes else self.goal.objective,
             settings=known,
             refit=True,
+            leads=(0.0, 0.0),  # whether tuning gained is judged by other rows
             time_limit=None if np.isinf(time_limit) else time_limit,
             seed=seed,
             n_threads=self.n_threads,
@@ -183,7 +196,7 @@ class Candidates:
         if name not in self.settings:
             # The next rows are like these: what was chosen here is tried there.
             chosen = {report.chosen_soft, report.chosen_hard}
-            self.settings[name] = [
-                s for s in known if any(words.startswith(str(s)) for words in chosen)
-            ]
+            worth = [s for s in known if any(words.startswith(str(s)) for words in chosen)]
+            is_changed = tuned.machine is not source
+            self.settings[name] = worth or known[: int(is_changed)]
         return tuned.soft.frozen(), tuned.machine, report

@@ -19,7 +19,7 @@ from ...machine.soft import hard_as_soft, soft_sum
 from ...progress import Verbosity, Watch
 from ..fit import Fit
 from ..hold_out import folds, hold_out
-from .candidates import Candidates, Member
+from .candidates import AS_TRAINED, Candidates, Member
 from .choose import greedy_weights, mean_loss, unseen_margins
 from .report import SumReport
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 60
 """With fewer no rows can be spared to stop, to tune and to judge by."""
 FEW_TREES = 60
-FOLDS = ((1500, 5), (5000, 3))
+FOLDS = ((2000, 5), (10_000, 3))
 """Up to so many rows, so many folds; beyond, rows are held out once."""
 HELD_OUT, MOST_HELD_OUT = 0.15, 20_000
 STOP = 0.2
@@ -199,7 +199,7 @@ class _Run:
                 if watch.keep_best and k == 0 and found:
                     self._keep(found, rows, judge, which)
                 raise
-            if not found or (k and len(found) < len(names)):
+            if not found or (k and any(name not in found for name in names)):
                 break  # out of time: not all candidates are in this fold
             self._keep(found, rows, judge, which)
             longest = max(longest, time.perf_counter() - started)
@@ -226,7 +226,7 @@ class _Run:
             share = left / (len(names) - i)
             member = self.candidates.learn(name, own, stop, self.seed + k, share)
             if member is not None:
-                found[name] = member
+                found |= member.forms()
             watch.step(fold=k + 1)
 
     def _keep(self, found: dict[str, Member], rows: Rows, judge: Rows, which: np.ndarray) -> None:
@@ -250,7 +250,12 @@ class _Run:
         }
         least = min(losses.values())
         gap = (HOPELESS - 1) * abs(least)
-        return [name for name in found if losses[name] <= least + gap]
+        return [
+            name
+            for name in found
+            if not name.endswith(AS_TRAINED)
+            and min(losses[name], losses.get(name + AS_TRAINED, np.inf)) <= least + gap
+        ]
 
     # ------------------------------------------------------------------ the sum
 

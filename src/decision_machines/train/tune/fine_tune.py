@@ -18,7 +18,7 @@ from .changes import result
 from .checkpoints import Identity
 from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
-from .search import Search
+from .search import HARD_LEAD, SOFT_LEAD, Search
 from .source_objectives import trained_for
 from .subject import Subject
 from .tensor_rows import read_parts
@@ -59,6 +59,7 @@ def tune(
     patience: int = 4,
     batch_size: int = 256,
     refit: bool | DecisionMachine | Any = None,
+    leads: tuple[float, float] = (SOFT_LEAD, HARD_LEAD),
     time_limit: float | None = None,
     seed: int = 0,
     n_threads: int | None = None,
@@ -115,6 +116,10 @@ def tune(
         had not seen, and `before_refit` holds it. After a refit no unseen rows are left to judge it
         by. It is kept only where it is no worse than the source on the validation rows; otherwise
         the choice before it is returned.
+    leads
+        By how many standard errors of the difference the soft and the hard choice must be better
+        than the source on validation rows; with less, the source comes back. 0 where other rows
+        judge the result.
     time_limit
         Seconds. After three quarters of them no further epoch is begun: the best so far is given,
         trained again only if there is time for it. The result then depends on the computer's speed.
@@ -186,7 +191,7 @@ def tune(
             seed=seed,
             n_threads=n_threads,
         )
-        search = Search(subject, valid, patience=patience)
+        search = Search(subject, valid, patience=patience, leads=leads)
         _check_loss(search)
         identity = Identity.of(
             {
@@ -196,6 +201,7 @@ def tune(
                 **{"objective": goal.name, "learn": learn, "settings": settings},
                 **{"epochs": int(epochs), "patience": int(patience)},
                 **{"batch_size": int(batch_size), "seed": int(seed), "refit": again},
+                **({} if leads == (SOFT_LEAD, HARD_LEAD) else {"leads": leads}),
             },
             {
                 "loss of the source on the training rows": subject.loss,
