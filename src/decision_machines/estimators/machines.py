@@ -25,10 +25,14 @@ from .parameters import (
     THREADS,
     VERBOSE,
     Flag,
+    Kind,
     Number,
     OneOf,
     Whole,
+    check_parameters,
 )
+from .soft_answers import frozen_soft
+from .sums import fit_sum, interval_of, refuse_sum_options
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from ..progress import Verbosity
 
 CONSTRAINTS: dict[str, tuple[Any, ...]] = {
-    "n_trees": (Whole(1),),
+    "n_trees": (Whole(1), AUTO),
     "max_leaves": (Whole(1), AUTO),
     "max_depth": (NOTHING, Whole(0)),
     "oblique": (Flag(),),
@@ -54,6 +58,7 @@ CONSTRAINTS: dict[str, tuple[Any, ...]] = {
     "warm_start": (Flag(),),
     "random_state": SEED,
     "n_threads": THREADS,
+    "time_limit": (NOTHING, Number(0.0, beyond=True)),
     "verbose": VERBOSE,
     "keep_best_on_interrupt": (Flag(),),
 }
@@ -64,7 +69,7 @@ class _DecisionMachine:
 
     def __init__(
         self,
-        n_trees: int = 1,
+        n_trees: int | str = 1,
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
@@ -78,6 +83,7 @@ class _DecisionMachine:
         patience: int = 20,
         validation_fraction: float | None = None,
         warm_start: bool = False,
+        time_limit: float | None = None,
         random_state: Any = 0,
         n_threads: int | None = None,
         verbose: Verbosity = False,
@@ -96,6 +102,7 @@ class _DecisionMachine:
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.warm_start = warm_start
+        self.time_limit = time_limit
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
@@ -105,6 +112,11 @@ class _DecisionMachine:
     _takes_labels = True
 
     def _fit(self: Any, X: Any, y: Any, sample_weight: Any, validation: Any) -> None:
+        check_parameters(self, self._constraints)
+        if self.n_trees == "auto":
+            fit_sum(self, X, y, sample_weight, validation)
+            return
+        refuse_sum_options(self)
         is_classes = isinstance(self, MachineClassifier)
         before = (getattr(self, "machine_", None), getattr(self, "classes_", None))
         rows = self._read(X, y, sample_weight)
@@ -130,6 +142,7 @@ class _DecisionMachine:
         self._keep(machine)
         self.learned_ = found if self.warm_start else None
         self.soft_ = found.soft if self.soft else None
+        self.soft_machine_ = None if self.soft_ is None else frozen_soft(self.soft_, self.machine_)
         self.history_ = found.history
         self.report_ = {name: value for name, value in found.report.items() if name != "fits"}
         if interrupted:
@@ -204,9 +217,10 @@ class _DecisionMachine:
     def _margins(self: Any, X: Any) -> np.ndarray:
         """Margins of the soft machine where it was asked for and is there, else of the hard."""
         rows = self._rows(X)
-        softs = getattr(self, "soft_", None)
-        if softs is None:
-            found: np.ndarray = self.machine_.margin(rows, n_threads=self.n_threads)
+        softs, frozen = getattr(self, "soft_", None), getattr(self, "soft_machine_", None)
+        if frozen is not None or softs is None:
+            answers = self.machine_ if frozen is None else frozen
+            found: np.ndarray = answers.margin(rows, n_threads=self.n_threads)
             return found
         import torch
 
@@ -233,6 +247,11 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     ----------
     n_trees
         How many trees, at most. Boosting with three or more classes fits this many for each class.
+        "auto" is a weighted sum of several learners: our boosting, LightGBM, XGBoost and CatBoost
+        where they are installed, stopped early and tuned end to end, and a forest of soft oblique
+        trees. How much of each is taken is chosen on rows that none of them has seen: by folds, or
+        held out where there are more than 10 000 rows. `report_` says what was tried and what it
+        gave. Needs torch. Best with ``soft=True``.
     max_leaves, max_depth, min_samples_leaf
         Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.
         ``max_leaves="auto"``, for one hard tree, is the smallest size of 1, 2, 3, 4, 6, 8, 12, 16,
@@ -261,6 +280,9 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         with the better of the old and the new one, where it is 1.
     class_weight
         None, "balanced", or a dictionary class → weight.
+    time_limit
+        With ``n_trees="auto"``, seconds: what is not finished then is left out. The result then
+        depends on the computer's speed.
     random_state
         A seed reproduces the fit. The order of the rows never matters.
     n_threads
@@ -279,6 +301,9 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         What was learned, a `DecisionMachine`: predict, explain, draw, write it.
     soft_
         The torch module behind soft answers, a list of them for bagged trees, or None.
+    soft_machine_
+        What soft answers are computed with: the same without torch, an `Assembly` that is saved,
+        served and streamed as machines are; None for linear leaves.
     path_
         With ``max_leaves="auto"``: sizes, scores and standard errors, a `SizePath`; print it, or
         ``path_.plot()`` it.
@@ -306,7 +331,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 
     def __init__(
         self,
-        n_trees: int = 1,
+        n_trees: int | str = 1,
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
@@ -321,6 +346,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         validation_fraction: float | None = None,
         warm_start: bool = False,
         class_weight: Any = None,
+        time_limit: float | None = None,
         random_state: Any = 0,
         n_threads: int | None = None,
         verbose: Verbosity = False,
@@ -340,6 +366,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
             patience=patience,
             validation_fraction=validation_fraction,
             warm_start=warm_start,
+            time_limit=time_limit,
             random_state=random_state,
             n_threads=n_threads,
             verbose=verbose,
@@ -386,7 +413,16 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
 
     How trees are found, parameters and attributes are those of `DecisionMachineClassifier`. With
     ``oblique=True`` and ``leaves="linear"`` leaves are linear functions of the features. y may have
-    several columns.
+    several columns, except with ``n_trees="auto"``.
+
+    Parameters
+    ----------
+    objective
+        With ``n_trees="auto"``, what is learned: "squared", "absolute", "huber:1", "quantile:0.9",
+        "poisson", "gamma" or "tweedie:1.5".
+    interval
+        With ``n_trees="auto"``, the share of rows that `predict_interval` should cover, such as
+        0.9.
 
     Examples
     --------
@@ -398,7 +434,57 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     True
     """
 
-    _constraints = CONSTRAINTS
+    _constraints = CONSTRAINTS | {
+        "objective": (Kind((str,), "the name of an objective"),),
+        "interval": (NOTHING, Number(0.0, 1.0, beyond=True)),
+    }
+
+    def __init__(
+        self,
+        n_trees: int | str = 1,
+        *,
+        max_leaves: int | str = MAX_LEAVES,
+        max_depth: int | None = None,
+        oblique: bool = False,
+        leaves: str = "constant",
+        soft: bool = False,
+        min_samples_leaf: int | None = None,
+        learning_rate: float | None = 0.1,
+        n_iterations: int | None = None,
+        early_stopping: bool = True,
+        patience: int = 20,
+        validation_fraction: float | None = None,
+        warm_start: bool = False,
+        objective: str = "squared",
+        interval: float | None = None,
+        time_limit: float | None = None,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        verbose: Verbosity = False,
+        keep_best_on_interrupt: bool = False,
+    ) -> None:
+        super().__init__(
+            n_trees,
+            max_leaves=max_leaves,
+            max_depth=max_depth,
+            oblique=oblique,
+            leaves=leaves,
+            soft=soft,
+            min_samples_leaf=min_samples_leaf,
+            learning_rate=learning_rate,
+            n_iterations=n_iterations,
+            early_stopping=early_stopping,
+            patience=patience,
+            validation_fraction=validation_fraction,
+            warm_start=warm_start,
+            time_limit=time_limit,
+            random_state=random_state,
+            n_threads=n_threads,
+            verbose=verbose,
+            keep_best_on_interrupt=keep_best_on_interrupt,
+        )
+        self.objective = objective
+        self.interval = interval
 
     def fit(
         self,
@@ -429,3 +515,18 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         check_is_fitted(self, "machine_")
         margins = self._margins(X)
         return self.machine_.decide(margins)
+
+    def predict_interval(self, X: Any) -> Float[np.ndarray, "m 2"]:
+        """(m, 2) bounds that hold the share ``interval`` of new rows, where those are alike.
+
+        By conformal calibration: the errors on rows that were not learned from say how far below
+        and above its prediction a row may lie. Half of the share that is not covered lies on each
+        side; with too few rows judged a bound is infinite.
+        """
+        check_is_fitted(self, "machine_")
+        return interval_of(self, self.predict(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.n_trees != "auto"
+        return tags
