@@ -43,7 +43,7 @@ FEWEST_KEPT = 2
 N_TEACHERS = 60
 """Trees in the forest that teaches."""
 
-MOST_ROWS = 8000
+MOST_ROWS = 6000
 """Rows that moves are made on; of more, a sample."""
 
 MOST_ROWS_OF_QUANTILES = 2000

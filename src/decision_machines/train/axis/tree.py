@@ -25,8 +25,10 @@ from .standard_rows import DOING, StandardRows, standardised
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOVES = 1000
-"""Of each search, if not said otherwise."""
+MOVES = (300, 1000)
+"""Of each search, the fewest and the most, if not said otherwise."""
+ROW_MOVES = 3_000_000
+"""Rows × moves of a search between these."""
 LATE = 0.85
 """The part of a time limit after which the tree that is chosen goes to all rows."""
 FEWEST_TO_HOLD_OUT = 50
@@ -63,7 +65,7 @@ def axis_tree(
     at a node, a subtree grown again, two levels of tests at once, a leaf moved to where it gains
     more, each followed by TAO's exact best test for the nodes around. Validation chooses among all
     trees on the way, greedy ones included, how far leaves are drawn towards their parents, and
-    which tests are taken off again. Of more than 8 000 rows a sample is searched on first.
+    which tests are taken off again. Of more than 6 000 rows a sample is searched on first.
 
     Parameters
     ----------
@@ -99,7 +101,8 @@ def axis_tree(
     n_restarts
         Searches for each setting.
     n_iterations
-        Moves of each search, 1 000 by default; 0 gives the best greedy tree.
+        Moves of each search, by default 1 000 for up to 3 000 rows, 300 for 10 000 and more; 0
+        gives the best greedy tree.
     time_limit
         Seconds after which the best so far is taken; the tree then depends on the machine's speed.
     seed
@@ -124,7 +127,6 @@ def axis_tree(
     True
     """
     begin = time.perf_counter()
-    n_iterations = MOVES if n_iterations is None else n_iterations
     _check_sizes(max_leaves, max_depth, min_samples_leaf, n_restarts, n_iterations, n_threads, seed)
     if classes is not None and n_classes is None:
         n_classes = len(classes)
@@ -156,6 +158,8 @@ def axis_tree(
     else:
         own, valid = _held_out(rows, seed)
         learn, own_ranks = (rows, ranks) if own is None else (rows.take(own), ranks.take(own))
+    if n_iterations is None:
+        n_iterations = int(np.clip(ROW_MOVES // len(learn), *MOVES))
     settings = _settings(sought, rows, min_samples_leaf, n_restarts, n_iterations)
     options = Options(SHRINKS, TEACHING if _may_teach(sought) else (0.0,), sought.value_powers)
     if valid is None:
@@ -283,7 +287,7 @@ def _check_sizes(
         ("n_threads", n_threads, 1),
         ("seed", seed, 0),
     ):
-        if value is None and name in ("max_depth", "n_threads"):
+        if value is None and name in ("max_depth", "n_threads", "n_iterations"):
             continue
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise InputError(
