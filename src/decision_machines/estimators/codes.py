@@ -42,7 +42,9 @@ DOING = "fitting a TemplateCodeClassifier"
 class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Many classes from any learner of two, coded by the templates of trees over the classes.
 
-    Paper: Algorithm `ECOC`, with the tree of templates as the coding strategy. Each column of the
+    Paper: Algorithm `ECOC`, with the tree of templates as the coding strategy; cites
+    `dietterich1994solving`, `Kong95error-correctingoutput`, `allwein2001reducing`,
+    `escalerasergio2010on`. Each column of the
     code asks whether a row is of the classes at -1 or of those at +1, and a clone of `estimator`
     learns to answer from the rows of those classes alone. A question that several trees ask is
     learned once.
