@@ -168,6 +168,14 @@ class ForestNetwork(nn.Sequential):
     large slopes with "tanh", but at z = t, where tanh is 0: pass `data`.
     """
 
+    tests: TestLayer
+    templates: MaskedLinear
+    values: MaskedLinear
+    tests_weight_start: Tensor
+    tests_bias_start: Tensor
+    values_weight_start: Tensor
+    values_bias_start: Tensor
+
     def __init__(
         self,
         machine: DecisionMachine,
@@ -234,7 +242,7 @@ class ForestNetwork(nn.Sequential):
                 f"pass a tensor of shape (..., {n}): torch.from_numpy(machine.features(X))",
             )
         lead = X.shape[:-1]
-        found = super().forward(X.reshape(-1, n))
+        found: Tensor = super().forward(X.reshape(-1, n))  # type: ignore[no-untyped-call]
         return found.reshape(*lead, found.shape[-1])
 
     def harden(self) -> DecisionMachine:

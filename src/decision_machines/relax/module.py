@@ -407,7 +407,8 @@ weighing.alpha_logit
             # NaN only where S z is missing, or where both are the same infinity: a tie, and 0.
             q = torch.nan_to_num(selected - taken(self.hard_thresholds()), nan=0.0)
             return torch.where(is_missing, far, q)
-        return self._soft_query(*self.selection(self._finite(z), order), name, taken)
+        selected, is_missing = self.selection(self._finite(z), order)
+        return self._soft_query(selected, is_missing, name, taken)
 
     @staticmethod
     def _finite(z: Tensor) -> Tensor:

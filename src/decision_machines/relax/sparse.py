@@ -76,4 +76,5 @@ def _alpha_step(w: Tensor, alpha: Tensor) -> Tensor:
     share = g / g.sum(DIM, keepdim=True)
     e = torch.special.xlogy(w, w)
     slope = (w - share) / (fixed - 1) ** 2 - (e - share * e.sum(DIM, keepdim=True)) / (fixed - 1)
-    return slope * (alpha - fixed)
+    step: Tensor = slope * (alpha - fixed)
+    return step

@@ -88,7 +88,9 @@ def check_given(
                 f"leave {part!r} out of learn, or use weights={owner!r}",
             )
     chosen = {name: usual if said[name] is None else said[name] for name, usual in takes.items()}
-    checked = {name: _CHECKS[name](machine, weights, value) for name, value in chosen.items()}
+    checked: dict[str, Any] = {
+        name: _CHECKS[name](machine, weights, value) for name, value in chosen.items()
+    }
     given = Given(**checked)
     if "alpha" in learn and not LOWEST_ALPHA < (given.alpha or 0.0) < 2:
         raise InputError(
@@ -111,11 +113,14 @@ def _alpha(machine: DecisionMachine, weights: str, value: Any) -> float:
 
 
 def _strength(machine: DecisionMachine, weights: str, value: Any) -> float:
-    says, is_good = {
-        "sparsegen": ("a number below 1", lambda s: s < 1),
-        "sparsehourglass": ("a positive number", lambda s: s > 0),
-    }.get(weights, ("a number of at least 0", lambda s: s >= 0))
-    if not _is_number(value) or not math.isfinite(value) or not is_good(value):
+    is_good = _is_number(value) and math.isfinite(value)
+    if weights == "sparsegen":
+        says, is_good = "a number below 1", is_good and value < 1
+    elif weights == "sparsehourglass":
+        says, is_good = "a positive number", is_good and value > 0
+    else:
+        says, is_good = "a number of at least 0", is_good and value >= 0
+    if not is_good:
         raise InputError(DOING, f"strength={value!r} for weights={weights!r}", f"use {says}")
     return float(value)
 
@@ -141,7 +146,7 @@ def _budget(machine: DecisionMachine, weights: str, value: Any) -> Float[np.ndar
     if np.ndim(value) == 0:
         budget = _positive(value, machine, "budget", at_least=0.0)
         # One number for all: raised where a tree has too few leaves to spend all weight.
-        return np.maximum(budget, np.repeat(1.0 / sizes, sizes))
+        return np.asarray(np.maximum(budget, np.repeat(1.0 / sizes, sizes)))
     budget = _positive(value, machine, "budget", at_least=0.0)
     total = np.add.reduceat(budget, machine.trees.leaf_start[:-1]) if len(sizes) else np.empty(0)
     if np.any(total < 1 - 1e-9):
@@ -173,7 +178,7 @@ def _prior(machine: DecisionMachine, weights: str, value: Any) -> Float[np.ndarr
     least = np.full(machine.n_trees, np.inf)
     np.minimum.at(least, of_leaf, np.where(share > 0, share, np.inf))
     least = np.where(np.isfinite(least), least, 1.0)
-    return np.where(share > 0, share, least[of_leaf])
+    return np.asarray(np.where(share > 0, share, least[of_leaf]))
 
 
 def _positive(
@@ -293,8 +298,9 @@ class Weighing(nn.Module):
             return weigh(p, is_real, budget)
         if given.alpha is not None:
             alpha = self.alpha()
-            is_learned = isinstance(alpha, torch.Tensor)
-            return weigh(p, is_real, heads.trees_of_block(alpha, block) if is_learned else alpha)
+            if isinstance(alpha, torch.Tensor):
+                alpha = heads.trees_of_block(alpha, block)
+            return weigh(p, is_real, alpha)
         for option in (given.strength, given.k):
             if option is not None:
                 return weigh(p, is_real, option)
