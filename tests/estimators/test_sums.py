@@ -119,7 +119,7 @@ def test_two_targets_are_refused():
 def small(monkeypatch):
     """Rows are few in scikit-learn's checks: they ask for the contract, not for the choice."""
     monkeypatch.setattr(fit, "FEWEST_ROWS", 10**6)
-    monkeypatch.setattr(fit, "FEW_TREES", 4)
+    monkeypatch.setattr(fit, "FEW_TREES", 40)
 
 
 @pytest.mark.usefixtures("small")

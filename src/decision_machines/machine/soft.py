@@ -116,8 +116,8 @@ def soft_sum(softs: Sequence[Assembly], weights: Sequence[float] | None = None) 
                 "sum assemblies of the rule 'soft trees', which module.frozen() gives",
             )
     total = direct_sum([soft.members[0] for soft in softs], weights)  # type: ignore[misc]
-    parts = {name: np.concatenate([s.numbers[name] for s in softs]) for name in PARTS}
-    return soft_trees(total, **parts)
+    parts = [np.concatenate([s.numbers[name] for s in softs]) for name in PARTS]
+    return soft_trees(total, *parts)
 
 
 def hard_of(soft: Assembly) -> DecisionMachine:
@@ -134,7 +134,12 @@ def with_columns_and_output(soft: Assembly, machine: DecisionMachine) -> Assembl
         output=replace(own.output, classes=machine.output.classes),
         source=machine.source,
     )
-    return soft_trees(named, **soft.numbers)
+    return with_machine(soft, named)
+
+
+def with_machine(soft: Assembly, machine: DecisionMachine) -> Assembly:
+    """The soft trees of another machine with as many tests, in the same places."""
+    return soft_trees(machine, *(soft.numbers[name] for name in PARTS))
 
 
 def check_soft(members: tuple[Any, ...], numbers: Mapping[str, np.ndarray]) -> None:

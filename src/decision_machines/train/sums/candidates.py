@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...machine.soft import hard_as_soft, hard_of, soft_trees
+from ...machine.soft import hard_as_soft, hard_of, with_machine
 from .boosters import BOOSTERS, boosted_by
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Candidates:
         if found is None:
             self._note(f"{FOREST}: fewer than two columns of numbers without gaps, left out")
             return None
-        return soft_trees(self.finish(hard_of(found)), **found.numbers)
+        return with_machine(found, self.finish(hard_of(found)))
 
     @property
     def _threads(self) -> int:
