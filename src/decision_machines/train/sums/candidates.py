@@ -102,7 +102,8 @@ class Candidates:
         source = self.finish(source)
         left = time_limit - (time.perf_counter() - begin)
         soft, hard, report = self._tuned(name, source, rows, stop, seed, left)
-        before = None if report is None else source
+        # The same on all rows: whether it is there follows from the first.
+        before = source if self.settings.get(name) else None
         return Member(name, soft, hard, time.perf_counter() - begin, report, before)
 
     def _note(self, words: str) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 60
 """With fewer no rows can be spared to stop, to tune and to judge by."""
 FEW_TREES = 60
-FOLDS = ((2000, 5), (10_000, 3))
+FOLDS = ((5000, 5), (20_000, 3))
 """Up to so many rows, so many folds; beyond, rows are held out once."""
 HELD_OUT, MOST_HELD_OUT = 0.15, 20_000
 STOP = 0.2
