@@ -76,13 +76,13 @@ def test_intervals_cover_new_rows():
     assert np.isinf(wide.predict_interval(X[:2])).all()  # 70 rows cannot promise that
 
 
-@pytest.mark.parametrize("objective", ["quantile:0.9", "poisson"])
-def test_objectives_of_the_sum(objective):
+@pytest.mark.parametrize("criterion", ["quantile", "poisson"])
+def test_criteria_of_the_sum(criterion):
     X, y = table(400)
-    y = np.floor(np.exp(y.clip(-3, 3))) if objective == "poisson" else y
-    model = DecisionMachineRegressor(**AUTO, objective=objective).fit(X, y)
+    y = np.floor(np.exp(y.clip(-3, 3))) if criterion == "poisson" else y
+    model = DecisionMachineRegressor(**AUTO, criterion=criterion, quantile=0.9).fit(X, y)
     answer = model.predict(X)
-    if objective == "poisson":
+    if criterion == "poisson":
         assert np.all(answer > 0)
         assert answer.mean() == pytest.approx(y.mean(), rel=0.2)
     else:
@@ -94,8 +94,9 @@ def test_objectives_of_the_sum(objective):
     [
         ({"oblique": True}, "oblique"),
         ({"warm_start": True}, "warm_start"),
-        ({"objective": "logistic"}, "objective"),
-        ({"objective": "gamma"}, "above 0"),
+        ({"monotone": {0: 1}}, "monotone"),
+        ({"criterion": "logistic"}, "criterion"),
+        ({"criterion": "gamma"}, "above 0"),
         ({"interval": 1.5}, "interval"),
         ({"time_limit": 0}, "time_limit"),
         ({"n_trees": "many"}, "n_trees"),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
+from ..train.axis.criteria import OF_CLASSES
 from ..train.defaults import MAX_LEAVES
 from ..train.fit import Fit
 from ..train.hold_out import hold_out
 from ..train.rows import Rows
-from .auto_size import with_size
+from .auto_size import scores_of, with_size
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .distinct_rows import distinct_rows
 from .importance import feature_importances
@@ -32,13 +34,17 @@ from .parameters import (
     check_parameters,
 )
 from .soft_answers import frozen_soft
-from .sums import fit_sum, interval_of, refuse_sum_options
+from .sums import fit_sum, interval_of, refuse_interval
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from ..progress import Verbosity
 
+BY_FEATURE = Kind(
+    (Mapping, list, tuple, np.ndarray),
+    "a number for each feature, or a dictionary feature → number",
+)
 CONSTRAINTS: dict[str, tuple[Any, ...]] = {
     "n_trees": (Whole(1), AUTO),
     "max_leaves": (Whole(1), AUTO),
@@ -47,6 +53,10 @@ CONSTRAINTS: dict[str, tuple[Any, ...]] = {
     "leaves": (OneOf(("constant", "linear")),),
     "soft": (Flag(),),
     "min_samples_leaf": (NOTHING, Whole(1)),
+    "leaf_cost": (Number(0.0),),
+    "feature_costs": (NOTHING, BY_FEATURE),
+    "monotone": (NOTHING, BY_FEATURE),
+    "time_limit": (NOTHING, Number(0.0, beyond=True)),
     "learning_rate": (
         NOTHING,
         Number(0.0, 1.0, beyond=True, below=False),
@@ -58,7 +68,6 @@ CONSTRAINTS: dict[str, tuple[Any, ...]] = {
     "warm_start": (Flag(),),
     "random_state": SEED,
     "n_threads": THREADS,
-    "time_limit": (NOTHING, Number(0.0, beyond=True)),
     "verbose": VERBOSE,
     "keep_best_on_interrupt": (Flag(),),
 }
@@ -73,17 +82,21 @@ class _DecisionMachine:
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
+        criterion: str = "squared_error",
         oblique: bool = False,
         leaves: str = "constant",
         soft: bool = False,
         min_samples_leaf: int | None = None,
+        leaf_cost: float = 0.0,
+        feature_costs: Any = None,
+        monotone: Any = None,
         learning_rate: float | None = 0.1,
         n_iterations: int | None = None,
+        time_limit: float | None = None,
         early_stopping: bool = True,
         patience: int = 20,
         validation_fraction: float | None = None,
         warm_start: bool = False,
-        time_limit: float | None = None,
         random_state: Any = 0,
         n_threads: int | None = None,
         verbose: Verbosity = False,
@@ -92,17 +105,21 @@ class _DecisionMachine:
         self.n_trees = n_trees
         self.max_leaves = max_leaves
         self.max_depth = max_depth
+        self.criterion = criterion
         self.oblique = oblique
         self.leaves = leaves
         self.soft = soft
         self.min_samples_leaf = min_samples_leaf
+        self.leaf_cost = leaf_cost
+        self.feature_costs = feature_costs
+        self.monotone = monotone
         self.learning_rate = learning_rate
         self.n_iterations = n_iterations
+        self.time_limit = time_limit
         self.early_stopping = early_stopping
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.warm_start = warm_start
-        self.time_limit = time_limit
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
@@ -116,7 +133,7 @@ class _DecisionMachine:
         if self.n_trees == "auto":
             fit_sum(self, X, y, sample_weight, validation)
             return
-        refuse_sum_options(self)
+        refuse_interval(self)
         is_classes = isinstance(self, MachineClassifier)
         before = (getattr(self, "machine_", None), getattr(self, "classes_", None))
         rows = self._read(X, y, sample_weight)
@@ -132,12 +149,14 @@ class _DecisionMachine:
             self.__dict__.pop("learned_", None)
         if self.max_leaves == "auto":
             self._refuse_many()
+        self._refuse_elsewhere()
         chosen, interrupted = with_size(self, own, seed, complete=self.oblique)
         found = learn(chosen, own, held, n_classes, seed)
         if self.warm_start and self.n_trees == 1 and before[0] is not None:
             found = self._better(found, rows if held is None else held)
         machine = found.machine
-        if is_classes and machine.n_trees == 1 and machine.output.link == "identity":
+        is_shares = is_classes and machine.n_trees == 1 and machine.output.link == "identity"
+        if is_shares and self.monotone is None:
             machine = without_light_leaves(machine, rows)
         self._keep(machine)
         self.learned_ = found if self.warm_start else None
@@ -164,6 +183,29 @@ class _DecisionMachine:
                     f"give max_leaves as a number, or leave {name} out",
                 )
 
+    def _refuse_elsewhere(self: Any) -> None:
+        """Refuse what only the search for one straight tree knows."""
+        default = "accuracy" if isinstance(self, MachineClassifier) else "squared_error"
+        asked = {
+            "criterion": self.criterion != default,
+            "leaf_cost": self.leaf_cost > 0,
+            "feature_costs": self.feature_costs is not None,
+            "monotone": self.monotone is not None,
+            "time_limit": self.time_limit is not None,
+        }
+        for name in (name for name, is_asked in asked.items() if is_asked):
+            for other, is_wrong in (
+                ("n_trees", self.n_trees > 1),
+                ("oblique", self.oblique),
+                ("soft", self.soft),
+            ):
+                if is_wrong:
+                    raise InputError(
+                        f"fitting a {type(self).__name__}",
+                        f"{name}={getattr(self, name)!r} with {other}={getattr(self, other)}",
+                        f"leave {name} out, or ask for one hard tree of straight tests",
+                    )
+
     def _better(self: Any, found: Any, rows: Rows) -> Any:
         """Of the present tree and the one before it, the one that is better on the rows."""
         before = getattr(self, "learned_", None)
@@ -171,16 +213,12 @@ class _DecisionMachine:
             return found
         if before.machine.n_outputs != found.machine.n_outputs:
             return found
-        losses = []
-        for machine in (found.machine, before.machine):
-            margin = machine.margin(rows.X)
-            Y = rows.y.reshape(len(rows), -1)
-            if hasattr(self, "classes_"):
-                wrong = margin.argmax(axis=1) != rows.y
-                losses.append(np.average(wrong, weights=rows.w))
-            else:
-                losses.append(np.average(np.square(margin - Y).sum(axis=1), weights=rows.w))
-        return found if losses[0] <= losses[1] else before
+        score = scores_of(self, rows)[1]
+        new, old = (
+            np.average(score(machine, rows), weights=rows.w)
+            for machine in (found.machine, before.machine)
+        )
+        return found if new >= old else before
 
     def _read_validation(self: Any, validation: Any) -> Rows:
         """(X, y) or (X, y, weights) as the training rows were read."""
@@ -259,6 +297,20 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         within one standard error of the best; see `path_`. It takes fifty short fits more.
         Equal rows count once in `min_samples_leaf`; by default it is 1 for a tree alone, and 20
         (or a twentieth of the rows) for boosted ones.
+    criterion
+        What a tree alone is searched for, chosen and pruned by: "accuracy"; "log_loss"; "auc", of
+        several classes the mean of each against the others; "balanced", the mean of the classes'
+        accuracies; or "f1", the mean of the classes' F1. With the last two the probabilities are
+        those of classes made more equal in number.
+    leaf_cost
+        What a leaf of a tree alone must gain, in parts of the loss of a tree of one leaf.
+    feature_costs
+        What a row pays for being asked a feature, once on its path, in the same unit: a number
+        for each feature, or a dictionary of names (or numbers) of features.
+    monotone
+        1 for a feature along which the probability of the second of two classes must not fall, -1
+        where it must not rise, else 0; or a dictionary. It holds for all inputs, and
+        ``machine_.is_monotone`` proves it.
     oblique
         Whether a test weighs all features.
     leaves
@@ -272,6 +324,9 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     n_iterations
         Moves of each search, or steps of an oblique tree's training: more take longer and find
         more. 0 leaves trees greedy. By default what the data ask for.
+    time_limit
+        Seconds. Of a tree alone the best so far is taken then; of ``n_trees="auto"`` what is not
+        finished is left out. The result then depends on how fast the computer is.
     validation_fraction
         Share of the distinct rows that choose among trees and are not learned from. By default the
         learner's own rule: a fifth or a quarter that is learned from in the end, where it can be.
@@ -280,9 +335,6 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         with the better of the old and the new one, where it is 1.
     class_weight
         None, "balanced", or a dictionary class → weight.
-    time_limit
-        With ``n_trees="auto"``, seconds: what is not finished then is left out. The result then
-        depends on the computer's speed.
     random_state
         A seed reproduces the fit. The order of the rows never matters.
     n_threads
@@ -326,6 +378,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 
     _constraints = CONSTRAINTS | {
         "class_weight": CLASS_WEIGHT,
+        "criterion": (OneOf(OF_CLASSES),),
         "leaves": (OneOf(("constant",)),),
     }
 
@@ -335,18 +388,22 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
+        criterion: str = "accuracy",
         oblique: bool = False,
         leaves: str = "constant",
         soft: bool = False,
         min_samples_leaf: int | None = None,
+        leaf_cost: float = 0.0,
+        feature_costs: Any = None,
+        monotone: Any = None,
         learning_rate: float | None = 0.1,
         n_iterations: int | None = None,
+        time_limit: float | None = None,
         early_stopping: bool = True,
         patience: int = 20,
         validation_fraction: float | None = None,
         warm_start: bool = False,
         class_weight: Any = None,
-        time_limit: float | None = None,
         random_state: Any = 0,
         n_threads: int | None = None,
         verbose: Verbosity = False,
@@ -356,17 +413,21 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
             n_trees,
             max_leaves=max_leaves,
             max_depth=max_depth,
+            criterion=criterion,
             oblique=oblique,
             leaves=leaves,
             soft=soft,
             min_samples_leaf=min_samples_leaf,
+            leaf_cost=leaf_cost,
+            feature_costs=feature_costs,
+            monotone=monotone,
             learning_rate=learning_rate,
             n_iterations=n_iterations,
+            time_limit=time_limit,
             early_stopping=early_stopping,
             patience=patience,
             validation_fraction=validation_fraction,
             warm_start=warm_start,
-            time_limit=time_limit,
             random_state=random_state,
             n_threads=n_threads,
             verbose=verbose,
@@ -411,15 +472,15 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     """One small and accurate tree, or many, for numbers.
 
-    How trees are found, parameters and attributes are those of `DecisionMachineClassifier`. With
+    How trees are found, parameters and attributes are those of `DecisionMachineClassifier`, but for
+    `criterion`: "squared_error"; "absolute_error"; "quantile", with `quantile` the share of rows
+    that should lie below the prediction; or "poisson", the deviance of counts and rates;
+    ``n_trees="auto"`` knows "huber:1", "gamma" and "tweedie:1.5", too. With
     ``oblique=True`` and ``leaves="linear"`` leaves are linear functions of the features. y may have
     several columns, except with ``n_trees="auto"``.
 
     Parameters
     ----------
-    objective
-        With ``n_trees="auto"``, what is learned: "squared", "absolute", "huber:1", "quantile:0.9",
-        "poisson", "gamma" or "tweedie:1.5".
     interval
         With ``n_trees="auto"``, the share of rows that `predict_interval` should cover, such as
         0.9.
@@ -435,7 +496,8 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     """
 
     _constraints = CONSTRAINTS | {
-        "objective": (Kind((str,), "the name of an objective"),),
+        "criterion": (Kind((str,), "the name of a criterion"),),
+        "quantile": (Number(0.0, 1.0, beyond=True),),
         "interval": (NOTHING, Number(0.0, 1.0, beyond=True)),
     }
 
@@ -445,19 +507,23 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
+        criterion: str = "squared_error",
+        quantile: float = 0.5,
         oblique: bool = False,
         leaves: str = "constant",
         soft: bool = False,
         min_samples_leaf: int | None = None,
+        leaf_cost: float = 0.0,
+        feature_costs: Any = None,
+        monotone: Any = None,
         learning_rate: float | None = 0.1,
         n_iterations: int | None = None,
+        time_limit: float | None = None,
         early_stopping: bool = True,
         patience: int = 20,
         validation_fraction: float | None = None,
         warm_start: bool = False,
-        objective: str = "squared",
         interval: float | None = None,
-        time_limit: float | None = None,
         random_state: Any = 0,
         n_threads: int | None = None,
         verbose: Verbosity = False,
@@ -467,23 +533,27 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
             n_trees,
             max_leaves=max_leaves,
             max_depth=max_depth,
+            criterion=criterion,
             oblique=oblique,
             leaves=leaves,
             soft=soft,
             min_samples_leaf=min_samples_leaf,
+            leaf_cost=leaf_cost,
+            feature_costs=feature_costs,
+            monotone=monotone,
             learning_rate=learning_rate,
             n_iterations=n_iterations,
+            time_limit=time_limit,
             early_stopping=early_stopping,
             patience=patience,
             validation_fraction=validation_fraction,
             warm_start=warm_start,
-            time_limit=time_limit,
             random_state=random_state,
             n_threads=n_threads,
             verbose=verbose,
             keep_best_on_interrupt=keep_best_on_interrupt,
         )
-        self.objective = objective
+        self.quantile = quantile
         self.interval = interval
 
     def fit(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, MissingLibraryError
-from ..train.sums.goal import SumGoal
+from ..train.sums.goal import OF_NUMBERS, SumGoal
 from .base import MachineClassifier
 from .importance import feature_importances
 from .labels import with_label_sets
@@ -16,10 +16,13 @@ from .soft_answers import frozen_soft
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-ALONE = {"oblique": False, "leaves": "constant", "warm_start": False}
+ALONE: dict[str, Any] = {
+    **{"oblique": False, "leaves": "constant", "warm_start": False},
+    **{"leaf_cost": 0.0, "feature_costs": None, "monotone": None},
+}
 """Parameters of one kind of tree, which a sum of many kinds does not take."""
-OF_SUMS = {"time_limit": None, "objective": "squared", "interval": None}
-"""Parameters that only a sum takes."""
+OBJECTIVES = {"squared_error": "squared", "absolute_error": "absolute"}
+"""What `tune` calls criteria that have another name there."""
 
 
 def fit_sum(estimator: Any, X: Any, y: Any, sample_weight: Any, validation: Any) -> None:
@@ -27,20 +30,21 @@ def fit_sum(estimator: Any, X: Any, y: Any, sample_weight: Any, validation: Any)
     from ..train.sums import sum_of_machines
 
     doing = f"fitting a {type(estimator).__name__}"
-    for name, only in ALONE.items():
-        if getattr(estimator, name) != only:
+    is_classes = isinstance(estimator, MachineClassifier)
+    for name, only in (ALONE | ({"criterion": "accuracy"} if is_classes else {})).items():
+        asked = getattr(estimator, name)
+        if asked is not only and (only is None or asked != only):
             raise InputError(
                 doing,
                 f"n_trees='auto' with {name}={getattr(estimator, name)!r}",
                 f"leave {name} out, or give n_trees as a number",
             )
     _check_torch(doing)
-    is_classes = isinstance(estimator, MachineClassifier)
     rows = estimator._read(X, y, sample_weight)
     if is_classes:
         goal = SumGoal.of_classes(len(estimator.classes_))
     else:
-        goal = SumGoal.of_numbers(estimator.objective)
+        goal = _goal_of_numbers(estimator, doing)
         _check_targets(rows.y, goal, doing)
     judge = None if validation is None else estimator._read_validation(validation)
     labels = estimator.labels_
@@ -66,15 +70,24 @@ def fit_sum(estimator: Any, X: Any, y: Any, sample_weight: Any, validation: Any)
     estimator.feature_importances_ = feature_importances(estimator.machine_, rows.X, rows.w)
 
 
-def refuse_sum_options(estimator: Any) -> None:
-    """Refuse what only a sum takes."""
-    for name, default in OF_SUMS.items():
-        if getattr(estimator, name, default) != default:
-            raise InputError(
-                f"fitting a {type(estimator).__name__}",
-                f"{name}={getattr(estimator, name)!r} with n_trees={estimator.n_trees}",
-                f"use n_trees='auto', or leave {name} out",
-            )
+def refuse_interval(estimator: Any) -> None:
+    """Only a sum holds rows out that intervals can be calibrated by."""
+    if getattr(estimator, "interval", None) is not None:
+        raise InputError(
+            f"fitting a {type(estimator).__name__}",
+            f"interval={estimator.interval!r} with n_trees={estimator.n_trees}",
+            "use n_trees='auto', or leave interval out",
+        )
+
+
+def _goal_of_numbers(estimator: Any, doing: str) -> SumGoal:
+    name = OBJECTIVES.get(estimator.criterion, estimator.criterion)
+    if name.partition(":")[0] not in OF_NUMBERS:
+        known = [*OBJECTIVES, *(n for n in OF_NUMBERS if n not in OBJECTIVES.values())]
+        raise InputError(
+            doing, f"criterion={name!r} with n_trees='auto'", f"use one of {', '.join(known)}"
+        )
+    return SumGoal.of_numbers(f"quantile:{estimator.quantile}" if name == "quantile" else name)
 
 
 def _check_torch(doing: str) -> None:
@@ -99,7 +112,7 @@ def _check_targets(y: np.ndarray, goal: SumGoal, doing: str) -> None:
     if (goal.kind in ("poisson", "tweedie") and least < 0) or (goal.kind == "gamma" and least <= 0):
         need = "above 0" if goal.kind == "gamma" else "of at least 0"
         raise InputError(
-            doing, f"objective={goal.objective!r} and a target of {least:g}", f"give targets {need}"
+            doing, f"criterion={goal.objective!r} and a target of {least:g}", f"give targets {need}"
         )
 
 
