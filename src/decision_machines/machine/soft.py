@@ -86,18 +86,16 @@ def soft_trees(
     )
 
 
-def hard_as_soft(machine: DecisionMachine, dtype: Any = np.float64) -> Assembly:
-    """The machine itself among soft ones: every slope is infinite.
-
-    Computed in float32, thresholds are rounded down, and so are the columns that they read.
-    """
-    return soft_trees(machine, np.full(machine.n_tests, np.inf), dtype=dtype)
+def hard_as_soft(machine: DecisionMachine) -> Assembly:
+    """The machine itself among soft ones: every slope is infinite."""
+    return soft_trees(machine, np.full(machine.n_tests, np.inf))
 
 
 def soft_sum(softs: Sequence[Assembly], weights: Sequence[float] | None = None) -> Assembly:
     """The weighted direct sum of soft machines, again one: see `direct_sum`.
 
-    It is computed in float64 if one of them is.
+    It is computed in float64 if one of them is; those whose tests are all hard do not count, they
+    are exact in any case.
 
     Examples
     --------
@@ -117,7 +115,9 @@ def soft_sum(softs: Sequence[Assembly], weights: Sequence[float] | None = None) 
             )
     total = direct_sum([soft.members[0] for soft in softs], weights)  # type: ignore[misc]
     parts = [np.concatenate([s.numbers[name] for s in softs]) for name in PARTS]
-    return soft_trees(total, *parts)
+    slopes = [s.numbers["slope"] for s in softs]
+    dtypes = [slope.dtype for slope in slopes if np.isfinite(slope).any()]
+    return soft_trees(total, *parts, dtype=np.result_type(*dtypes) if dtypes else np.float64)
 
 
 def hard_of(soft: Assembly) -> DecisionMachine:

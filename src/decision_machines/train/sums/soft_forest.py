@@ -59,7 +59,8 @@ def soft_forest(
     W, b, V, base, scale = found
     S = W / spread
     machine = _machine(S, -b + S @ mean, V * scale, used, rows.X.shape[1], goal, base)
-    return soft_trees(machine, np.ones(len(b)))
+    # Products are taken in float64; after that float32 tells apart all that counts.
+    return soft_trees(machine, np.ones(len(b), np.float32))
 
 
 class _Forest:
