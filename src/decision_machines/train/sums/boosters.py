@@ -194,8 +194,8 @@ def histograms(rows: Rows, stop: Rows, goal: SumGoal, seed: int, threads: int, l
 
 BOOSTERS: dict[str, tuple[str, Booster]] = {
     "LightGBM": ("lightgbm", lightgbm),
-    "XGBoost": ("xgboost", xgboost),
     "CatBoost": ("catboost", catboost),
+    "XGBoost": ("xgboost", xgboost),
     "scikit-learn histograms": ("sklearn", histograms),
 }
 """Name → the package it needs, and what trains it."""

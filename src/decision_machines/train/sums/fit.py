@@ -39,6 +39,10 @@ HELD_OUT, MOST_HELD_OUT = 0.15, 20_000
 STOP = 0.2
 FIRST_FOLD = 0.45
 """Of the time limit, what the first of several folds may take."""
+LEAST_SHARE = 0.35
+"""Of the time that is left, what a candidate may take: the first ones give most for theirs."""
+FOR_FOLDS = 0.008
+"""Seconds for each row; with a shorter limit rows are held out once, and all time is for that."""
 IN_TIME = 0.94
 """Of the time limit: choosing weights and summing come after."""
 HOPELESS = 1.15
@@ -153,7 +157,7 @@ class _Run:
         self.rows, self.goal, self.candidates = rows, goal, candidates
         self.judge, self.seed, self.begin, self.limit = judge, seed, begin, limit
         self.n_folds = next((k for most, k in FOLDS if len(rows) <= most), 1)
-        if judge is not None:
+        if judge is not None or limit < FOR_FOLDS * len(rows):
             self.n_folds = 1
         self.members: list[dict[str, Member]] = []
         """For every fold that is finished, its members by name."""
@@ -223,7 +227,7 @@ class _Run:
             left = end - time.perf_counter()
             if found and left <= 0:
                 break
-            share = left / (len(names) - i)
+            share = left * max(1 / (len(names) - i), LEAST_SHARE)
             member = self.candidates.learn(name, own, stop, self.seed + k, share)
             if member is not None:
                 found |= member.forms()
