@@ -294,6 +294,7 @@ class _Run:
                 "soft weight": float(found["soft"][0][i]),
                 "hard weight": float(found["hard"][0][i]),
                 "seconds": seconds.get(name, 0.0),
+                "folds": len(self.members),
                 "tuning": [fold[name].tuned for fold in self.members if name in fold],
             }
             for i, name in enumerate(names)
@@ -343,7 +344,7 @@ class _Run:
                 "soft": float(self.goal.losses(judged.soft[i], judged.rows.y) @ w),
                 "hard": float(self.goal.losses(judged.hard[i], judged.rows.y) @ w),
                 **{"soft weight": 0.0, "hard weight": 0.0, "seconds": seconds.get(name, 0.0)},
-                "tuning": [self.members[0][name].tuned],
+                **{"folds": 1, "tuning": [self.members[0][name].tuned]},
             }
             for i, name in enumerate(judged.names)
             if name not in names
