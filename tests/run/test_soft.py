@@ -125,6 +125,17 @@ def test_a_sum_of_soft_trees_is_soft_trees():
         soft_sum([dm.Assembly("mean of values", (dm.figure_one(),))])
 
 
+def test_hard_trees_among_soft_ones_are_exact_in_float32():
+    hard = make_machine([5, 9, 1], np.random.default_rng(0), n_features=4, values="real")
+    t = np.random.default_rng(1).choice([0.1, 0.3, 1 / 3], hard.n_tests)  # not float32's
+    hard, soft = replace(hard, t=t), soft_example(2, (7, 2), np.float32, hard=0.0)
+    X = np.random.default_rng(2).choice([0.1, 0.3, 1 / 3, 0.2, np.nan], (500, 4))
+    total = soft_sum([hard_as_soft(hard), soft])
+    assert total.numbers["t"].dtype == np.float32
+    assert np.allclose(total.margin(X), hard.margin(X) + soft.margin(X), rtol=1e-6, atol=1e-6)
+    assert np.allclose(total.margin(X, n_threads=2), total.margin(X))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_file_holds_soft_trees_and_loading_it_needs_no_torch(tmp_path, dtype):
     soft, path, X = soft_example(5, dtype=dtype), tmp_path / "soft.dm", rows()

@@ -288,7 +288,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         "auto" is a weighted sum of several learners: our boosting, LightGBM, XGBoost and CatBoost
         where they are installed, stopped early and tuned end to end, and a forest of soft oblique
         trees. How much of each is taken is chosen on rows that none of them has seen: by folds, or
-        held out where there are more than 10 000 rows. `report_` says what was tried and what it
+        held out where there are more than 20 000 rows. `report_` says what was tried and what it
         gave. Needs torch. Best with ``soft=True``.
     max_leaves, max_depth, min_samples_leaf
         Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.

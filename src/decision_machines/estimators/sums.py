@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from .soft_answers import frozen_soft
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from ..machine import DecisionMachine
 
 ALONE: dict[str, Any] = {
     **{"oblique": False, "leaves": "constant", "warm_start": False},
@@ -52,7 +55,7 @@ def fit_sum(estimator: Any, X: Any, y: Any, sample_weight: Any, validation: Any)
         rows,
         goal,
         judge=judge,
-        finish=lambda machine: with_label_sets(machine, labels),
+        finish=lambda machine: _with_labels(machine, labels),
         labels=tuple(labels),
         time_limit=estimator.time_limit,
         seed=estimator._seed,
@@ -68,6 +71,13 @@ def fit_sum(estimator: Any, X: Any, y: Any, sample_weight: Any, validation: Any)
     )
     estimator.history_, estimator.report_ = found.history, found.report
     estimator.feature_importances_ = feature_importances(estimator.machine_, rows.X, rows.w)
+
+
+def _with_labels(machine: DecisionMachine, labels: dict[int, tuple[Any, ...]]) -> DecisionMachine:
+    """The machine that reads labels; oblique tests of a sum read numbers alone."""
+    if machine.is_oblique:
+        return replace(machine, columns=replace(machine.columns, categories=labels))
+    return with_label_sets(machine, labels)
 
 
 def refuse_interval(estimator: Any) -> None:

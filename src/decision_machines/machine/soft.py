@@ -86,18 +86,16 @@ def soft_trees(
     )
 
 
-def hard_as_soft(machine: DecisionMachine, dtype: Any = np.float64) -> Assembly:
-    """The machine itself among soft ones: every slope is infinite.
-
-    Computed in float32, thresholds are rounded down, and so are the columns that they read.
-    """
-    return soft_trees(machine, np.full(machine.n_tests, np.inf), dtype=dtype)
+def hard_as_soft(machine: DecisionMachine) -> Assembly:
+    """The machine itself among soft ones: every slope is infinite."""
+    return soft_trees(machine, np.full(machine.n_tests, np.inf))
 
 
 def soft_sum(softs: Sequence[Assembly], weights: Sequence[float] | None = None) -> Assembly:
     """The weighted direct sum of soft machines, again one: see `direct_sum`.
 
-    It is computed in float64 if one of them is.
+    It is computed in float64 if one of them is; those whose tests are all hard do not count, they
+    are exact in any case.
 
     Examples
     --------
@@ -116,8 +114,10 @@ def soft_sum(softs: Sequence[Assembly], weights: Sequence[float] | None = None) 
                 "sum assemblies of the rule 'soft trees', which module.frozen() gives",
             )
     total = direct_sum([soft.members[0] for soft in softs], weights)  # type: ignore[misc]
-    parts = {name: np.concatenate([s.numbers[name] for s in softs]) for name in PARTS}
-    return soft_trees(total, **parts)
+    parts = [np.concatenate([s.numbers[name] for s in softs]) for name in PARTS]
+    slopes = [s.numbers["slope"] for s in softs]
+    dtypes = [slope.dtype for slope in slopes if np.isfinite(slope).any()]
+    return soft_trees(total, *parts, dtype=np.result_type(*dtypes) if dtypes else np.float64)
 
 
 def hard_of(soft: Assembly) -> DecisionMachine:
@@ -134,7 +134,12 @@ def with_columns_and_output(soft: Assembly, machine: DecisionMachine) -> Assembl
         output=replace(own.output, classes=machine.output.classes),
         source=machine.source,
     )
-    return soft_trees(named, **soft.numbers)
+    return with_machine(soft, named)
+
+
+def with_machine(soft: Assembly, machine: DecisionMachine) -> Assembly:
+    """The soft trees of another machine with as many tests, in the same places."""
+    return soft_trees(machine, *(soft.numbers[name] for name in PARTS))
 
 
 def check_soft(members: tuple[Any, ...], numbers: Mapping[str, np.ndarray]) -> None:

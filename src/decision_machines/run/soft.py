@@ -9,6 +9,7 @@ below 1; `cut_bound` states what that can change.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from .engines.processor import cpu_count, target
 from .inputs.features import read_features
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int, Num
+    from jaxtyping import Bool, Float, Int, Num
 
     from ..machine import Assembly, DecisionMachine
     from .assemblies import Asked
@@ -35,53 +36,73 @@ NUMBERS_AT_ONCE = 1 << 22
 class SoftEngine:
     """Soft trees ready to run: their plan, and what each test reads.
 
-    A test of several columns reads a column of its own, after those of the machine: the sum that it
-    weighs.
+    A test of several columns reads a column of its own, after those of the machine: what it weighs
+    less its threshold, subtracted in float64. Trees whose tests are all hard are left to the hard
+    engine, which is many times faster.
     """
 
-    __slots__ = ("V", "nudge", "oblique", "plan", "slope", "t", "weights")
+    __slots__ = ("V", "hard", "machine", "nudge", "plan", "shift", "slope", "t", "weights")
 
     def __init__(self, soft: Assembly) -> None:
         machine = hard_of(soft)
-        self.slope, self.t, self.nudge = (
-            np.ascontiguousarray(soft.numbers[name]) for name in ("slope", "t", "nudge")
-        )
+        is_hard = hard_trees(soft)
+        self.hard: DecisionMachine | None = None
+        parts = [np.array(soft.numbers[name]) for name in ("slope", "t", "nudge")]
+        if is_hard.any():
+            bare = replace(machine.output.as_margins(), base=np.zeros_like(machine.output.base))
+            bare = replace(bare, divisor=1.0, scale=1.0)
+            self.hard = replace(machine.mask(np.flatnonzero(~is_hard)), output=bare)
+            of_tests = np.repeat(~is_hard, np.diff(machine.trees.test_start))
+            parts = [part[of_tests] for part in parts]
+            machine = machine.mask(np.flatnonzero(is_hard))
+        self.machine = machine
+        self.slope, self.t, self.nudge = parts
         self.V = np.ascontiguousarray(machine.V, self.t.dtype)
-        n_columns = len(machine.columns)
-        selection, self.oblique = _read_by(machine)
-        self.weights = machine.S[self.oblique].astype(np.float64) if len(self.oblique) else None
+        selection, oblique = _read_by(machine)
+        self.weights = machine.S[oblique].astype(np.float64) if len(oblique) else None
+        self.shift = self.t[oblique].astype(np.float64) + self.nudge[oblique]
+        self.t[oblique] = self.nudge[oblique] = 0.0
         self.plan = _native.SoftPlan(
             np.ascontiguousarray(machine.children, np.int32).reshape(-1, 2),
             np.ascontiguousarray(machine.trees.test_start, np.int64),
             np.ascontiguousarray(selection, np.int32),
             np.ascontiguousarray(machine.missing, np.int8),
             np.ascontiguousarray(machine.trees.feeds, np.int32),
-            n_columns + len(self.oblique),
+            len(machine.columns) + len(oblique),
             machine.n_outputs,
         )
 
-    def sums(
-        self, machine: DecisionMachine, X: Any, n_threads: int | None, skip: float
-    ) -> Float[np.ndarray, "m k"]:
+    def sums(self, X: Any, n_threads: int | None, skip: float) -> Float[np.ndarray, "m k"]:
         """The sum over the trees for the rows of X, without base and scale."""
-        rows = read_features(X, machine.columns)
+        rows = read_features(X, self.machine.columns)
         step = max(256, NUMBERS_AT_ONCE // max(self.plan.n_columns, 1) // 256 * 256)
         threads = cpu_count() if n_threads is None else int(n_threads)
-        out = np.empty((rows.n_rows, machine.n_outputs), self.t.dtype)
+        out = np.empty((rows.n_rows, self.machine.n_outputs), self.t.dtype)
         run = self.plan.forward32 if self.t.dtype == np.float32 else self.plan.forward64
         for start in range(0, rows.n_rows, step):
             stop = min(start + step, rows.n_rows)
-            z = self._columns(machine, rows.block(start, stop))
+            z = self._columns(rows.block(start, stop))
             given = (self.t, self.nudge, self.slope, self.V, skip, threads)
             run(target(), z, *given, out[start:stop])
-        return out
+        total = out.astype(np.float64)
+        return total if self.hard is None else total + self.hard.margin(X, n_threads=n_threads)
 
-    def _columns(self, machine: DecisionMachine, x: np.ndarray) -> Float[np.ndarray, "m n"]:
-        z = np.asarray(machine.columns.read(x))
+    def _columns(self, x: np.ndarray) -> Float[np.ndarray, "m n"]:
+        z = np.asarray(self.machine.columns.read(x))
         if self.weights is not None:
-            z = np.concatenate([z, _weighed(self.weights, z)], axis=1)
+            z = np.concatenate([z, _weighed(self.weights, z) - self.shift], axis=1)
         with np.errstate(over="ignore"):
             return z.astype(self.t.dtype, copy=False)
+
+
+def hard_trees(soft: Assembly) -> Bool[np.ndarray, "T"]:
+    """Which trees have no soft test, and stand at the machine's own thresholds."""
+    machine = hard_of(soft)
+    slope, t, nudge = (soft.numbers[name] for name in ("slope", "t", "nudge"))
+    is_soft = np.isfinite(slope) | (nudge != 0) | (t != machine.t.astype(t.dtype))
+    of_test = np.repeat(np.arange(machine.n_trees), np.diff(machine.trees.test_start))
+    found: np.ndarray = np.bincount(of_test, is_soft, machine.n_trees) == 0
+    return found
 
 
 def _read_by(machine: DecisionMachine) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "o"]]:
@@ -118,15 +139,16 @@ def reference_sums(soft: Assembly, X: Any) -> Float[np.ndarray, "m k"]:
     Paper: Eq. `soft`.
     """
     machine = hard_of(soft)
-    slope, t, nudge = (soft.numbers[name] for name in ("slope", "t", "nudge"))
-    dtype = t.dtype
+    slope, t, nudge = (soft.numbers[name].astype(np.float64) for name in ("slope", "t", "nudge"))
+    is_hard = hard_trees(soft)
     rows = read_features(X, machine.columns)
-    z = np.asarray(machine.columns.read(rows.block(0, rows.n_rows)))
+    exact = np.asarray(machine.columns.read(rows.block(0, rows.n_rows)), np.float64)
+    z = exact.astype(soft.numbers["t"].dtype).astype(np.float64)
     selection, oblique = _read_by(machine)
     if len(oblique):
-        z = np.concatenate([z, _weighed(machine.S[oblique].astype(np.float64), z)], axis=1)
-    z = z.astype(dtype)
-    out = np.zeros((len(z), machine.n_outputs), dtype)
+        weighed = _weighed(machine.S[oblique].astype(np.float64), exact)
+        z, exact = (np.concatenate([part, weighed], axis=1) for part in (z, exact))
+    out = np.zeros((len(z), machine.n_outputs))
     for tree in range(machine.n_trees):
         feeds = int(machine.trees.feeds[tree])
         first = machine.trees.tests(tree).start
@@ -135,15 +157,16 @@ def reference_sums(soft: Assembly, X: Any) -> Float[np.ndarray, "m k"]:
         while pending:
             node, weight = pending.pop()
             if node < 0:
-                value = machine.V[~node].astype(dtype)
+                value = machine.V[~node].astype(np.float64)
                 if feeds >= 0:
                     out[:, feeds] += weight * value[0]
                 else:
                     out += weight[:, None] * value
                 continue
-            column = z[:, selection[node]]
+            column = (exact if is_hard[tree] else z)[:, selection[node]]
+            at = float(machine.t[node]) if is_hard[tree] else t[node]
             with np.errstate(invalid="ignore", over="ignore"):
-                distance = np.where(column == t[node], 0, column - t[node]) - nudge[node]
+                distance = np.where(column == at, 0, column - at) - nudge[node]
                 if np.isinf(slope[node]):
                     right = (distance > 0).astype(np.float64)
                 else:
@@ -168,7 +191,7 @@ def margin(
     if engine == "reference":
         total = reference_sums(soft, X)
     else:
-        total = soft._engine.sums(machine, X, n_threads, float(skip))
+        total = soft._engine.sums(X, n_threads, float(skip))
     output = machine.output
     found = total.astype(np.float64)
     if output.base_first:

@@ -194,8 +194,8 @@ def histograms(rows: Rows, stop: Rows, goal: SumGoal, seed: int, threads: int, l
 
 BOOSTERS: dict[str, tuple[str, Booster]] = {
     "LightGBM": ("lightgbm", lightgbm),
-    "XGBoost": ("xgboost", xgboost),
     "CatBoost": ("catboost", catboost),
+    "XGBoost": ("xgboost", xgboost),
     "scikit-learn histograms": ("sklearn", histograms),
 }
 """Name → the package it needs, and what trains it."""
@@ -206,11 +206,11 @@ def boosted_by(
 ) -> Any:
     """The machine of a library's boosted trees; None where the library cannot train for this."""
     from ...libraries import convert
+    from ...machine import single
+    from ..rows import Rows
 
     y = rows.y if goal.is_classes else rows.y.reshape(len(rows), -1)[:, 0]
     held = stop.y if goal.is_classes else stop.y.reshape(len(stop), -1)[:, 0]
-    from ..rows import Rows
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         weight = rows.w / rows.w.mean()
@@ -222,4 +222,4 @@ def boosted_by(
             threads,
             left,
         )
-        return None if model is None else goal.alike(convert(model))
+        return None if model is None else goal.alike(single(convert(model), "reading a member"))

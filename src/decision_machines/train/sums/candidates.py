@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...machine.soft import hard_as_soft, hard_of, soft_trees
+from ...machine.soft import hard_as_soft, hard_of, with_machine
 from .boosters import BOOSTERS, boosted_by
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from .goal import SumGoal
 
 OWN, FOREST = "our boosting", "soft oblique forest"
+HISTOGRAMS = "scikit-learn histograms"
 AS_TRAINED = ", untuned"
 OWN_TREES, OWN_LEAVES = 300, 16
 TRIED = (1, 3, 4, 6)
 """Of `tune.fine_tune.SETTINGS`, those that the first rows are tuned with."""
-SOURCE_SHARE = 0.4
+SOURCE_SHARE = 0.5
 """Of the time for a candidate, the most that its source may take; the rest is for tuning."""
 
 
@@ -70,7 +71,10 @@ class Candidates:
     settings: dict[str, Sequence[Setting]] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """The candidates that can be trained here; the others are left out with a note."""
+        """The candidates that can be trained here, those that give most for their time first.
+
+        Libraries that are not installed are left out with a note.
+        """
         found = []
         for name, (package, _) in BOOSTERS.items():
             if importlib.util.find_spec(package) is not None:
@@ -78,10 +82,9 @@ class Candidates:
             else:
                 self.notes.append(f"{name} is not installed, and left out")
         if len(found) > 2:  # the same kind of trees as LightGBM's
-            found.remove("scikit-learn histograms")
-        if self.goal.kind in ("squared", "logistic", "softmax"):
-            found.insert(1, OWN)
-        return [*found, FOREST]
+            found.remove(HISTOGRAMS)
+        found.insert(min(2, len(found)), FOREST)
+        return [*found, OWN] if self.goal.kind in ("squared", "logistic", "softmax") else found
 
     def learn(
         self, name: str, rows: Rows, stop: Rows, seed: int, time_limit: float
@@ -102,7 +105,8 @@ class Candidates:
         source = self.finish(source)
         left = time_limit - (time.perf_counter() - begin)
         soft, hard, report = self._tuned(name, source, rows, stop, seed, left)
-        before = None if report is None else source
+        # The same on all rows: whether it is there follows from the first.
+        before = source if self.settings.get(name) else None
         return Member(name, soft, hard, time.perf_counter() - begin, report, before)
 
     def _note(self, words: str) -> None:
@@ -126,7 +130,7 @@ class Candidates:
         if found is None:
             self._note(f"{FOREST}: fewer than two columns of numbers without gaps, left out")
             return None
-        return soft_trees(self.finish(hard_of(found)), **found.numbers)
+        return with_machine(found, self.finish(hard_of(found)))
 
     @property
     def _threads(self) -> int:

@@ -33,12 +33,16 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 60
 """With fewer no rows can be spared to stop, to tune and to judge by."""
 FEW_TREES = 60
-FOLDS = ((2000, 5), (10_000, 3))
+FOLDS = ((5000, 5), (20_000, 3))
 """Up to so many rows, so many folds; beyond, rows are held out once."""
 HELD_OUT, MOST_HELD_OUT = 0.15, 20_000
 STOP = 0.2
 FIRST_FOLD = 0.45
 """Of the time limit, what the first of several folds may take."""
+LEAST_SHARE = 0.35
+"""Of the time that is left, what a candidate may take: the first ones give most for theirs."""
+FOR_FOLDS = 0.008
+"""Seconds for each row; with a shorter limit rows are held out once, and all time is for that."""
 IN_TIME = 0.94
 """Of the time limit: choosing weights and summing come after."""
 HOPELESS = 1.15
@@ -153,7 +157,7 @@ class _Run:
         self.rows, self.goal, self.candidates = rows, goal, candidates
         self.judge, self.seed, self.begin, self.limit = judge, seed, begin, limit
         self.n_folds = next((k for most, k in FOLDS if len(rows) <= most), 1)
-        if judge is not None:
+        if judge is not None or limit < FOR_FOLDS * len(rows):
             self.n_folds = 1
         self.members: list[dict[str, Member]] = []
         """For every fold that is finished, its members by name."""
@@ -223,7 +227,7 @@ class _Run:
             left = end - time.perf_counter()
             if found and left <= 0:
                 break
-            share = left / (len(names) - i)
+            share = left * max(1 / (len(names) - i), LEAST_SHARE)
             member = self.candidates.learn(name, own, stop, self.seed + k, share)
             if member is not None:
                 found |= member.forms()
@@ -290,6 +294,7 @@ class _Run:
                 "soft weight": float(found["soft"][0][i]),
                 "hard weight": float(found["hard"][0][i]),
                 "seconds": seconds.get(name, 0.0),
+                "folds": len(self.members),
                 "tuning": [fold[name].tuned for fold in self.members if name in fold],
             }
             for i, name in enumerate(names)
@@ -339,7 +344,7 @@ class _Run:
                 "soft": float(self.goal.losses(judged.soft[i], judged.rows.y) @ w),
                 "hard": float(self.goal.losses(judged.hard[i], judged.rows.y) @ w),
                 **{"soft weight": 0.0, "hard weight": 0.0, "seconds": seconds.get(name, 0.0)},
-                "tuning": [self.members[0][name].tuned],
+                **{"folds": 1, "tuning": [self.members[0][name].tuned]},
             }
             for i, name in enumerate(judged.names)
             if name not in names

@@ -98,13 +98,14 @@ class SumGoal:
         y, w = rows.y, rows.w / rows.w.sum()
         if self.n_classes is not None:
             share = (np.bincount(y, w, self.n_classes) + 1e-3) / (1 + 1e-3 * self.n_classes)
-            log = np.log(share)
+            log: np.ndarray = np.log(share)
             return log[1:] - log[:1] if self.n_classes == 2 else log - log.mean()
         y = y.reshape(len(rows), -1)[:, 0]
         if self.kind in ("absolute", "huber", "quantile"):
             at = self.parameter if self.kind == "quantile" and self.parameter else 0.5
             order = np.argsort(y, kind="stable")
-            return y[order[np.searchsorted(np.cumsum(w[order]), at).clip(0, len(y) - 1)]][None]
+            place = min(int(np.searchsorted(np.cumsum(w[order]), at)), len(y) - 1)
+            return np.array([y[order[place]]])
         mean = float(np.average(y, weights=w))
         return np.array([np.log(max(mean, 1e-9)) if self.kind in LOG_RATES else mean])
 

@@ -12,8 +12,9 @@ class SumReport(dict[str, Any]):
     sum's are of rows that its weights were not chosen by either.
 
     Keys: "objective", "rows", "judged" (rows), "folds", "constant" (the loss of the best constant),
-    "tried" (name, soft, hard, weights, seconds of each), "soft", "hard" (losses of the sums),
-    "gain" (1 - soft / constant), "notes", "interrupted", "seconds".
+    "tried" (name, soft, hard, weights, seconds and folds of each), "soft", "hard" (losses of the
+    sums), "gain" (1 - soft / constant), "notes", "interrupted", "seconds"; for intervals "margins",
+    "hard margins" and "targets" of the rows that judged.
     """
 
     def __str__(self) -> str:
@@ -24,14 +25,15 @@ class SumReport(dict[str, Any]):
             f"{self['judged']} judge by {how}"
             + (", interrupted" if self["interrupted"] else "")
             + f"; {self['seconds']:.1f} s",
-            f"  {'':24} {'soft':>10} {'weight':>7} {'hard':>10} {'weight':>7} {'seconds':>8}",
+            f"  {'':34} {'soft':>10} {'weight':>7} {'hard':>10} {'weight':>7} {'seconds':>8}",
         ]
         for one in self["tried"]:
+            name = one["name"] + ("" if one["folds"] == folds else " (first fold)")
             lines.append(
-                f"  {one['name']:24} {one['soft']:10.5g} {one['soft weight']:7.2f} "
+                f"  {name:34} {one['soft']:10.5g} {one['soft weight']:7.2f} "
                 f"{one['hard']:10.5g} {one['hard weight']:7.2f} {one['seconds']:8.1f}"
             )
-        lines.append(f"  {'the sum':24} {self['soft']:10.5g} {'':7} {self['hard']:10.5g}")
+        lines.append(f"  {'the sum':34} {self['soft']:10.5g} {'':7} {self['hard']:10.5g}")
         lines += [f"  note: {note}" for note in self["notes"]]
         return "\n".join(lines)
 

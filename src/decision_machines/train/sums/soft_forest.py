@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .goal import SumGoal
 
 TREES, DEPTH = 48, 5
-STEPS, BATCH, FEWEST_EPOCHS, MOST_EPOCHS, PATIENCE = 3000, 256, 12, 80, 8
+STEPS, BATCH, FEWEST_EPOCHS, MOST_EPOCHS, PATIENCE = 8000, 256, 20, 80, 15
 RATE, DECAY = 0.02, 0.01
 
 
@@ -59,7 +59,8 @@ def soft_forest(
     W, b, V, base, scale = found
     S = W / spread
     machine = _machine(S, -b + S @ mean, V * scale, used, rows.X.shape[1], goal, base)
-    return soft_trees(machine, np.ones(len(b)))
+    # Products are taken in float64; after that float32 tells apart all that counts.
+    return soft_trees(machine, np.ones(len(b), np.float32))
 
 
 class _Forest:

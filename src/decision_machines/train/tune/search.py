@@ -148,15 +148,17 @@ class Search:
         return found.lead_over(self.source)
 
     def _try_values(self, watch: Watch) -> None:
-        """Leaf values of the best hard machine, refitted."""
+        """Leaf values of the best hard machine, refitted; those of the best soft one, taught."""
+        starts = [self.best_hard]
+        taught = self.best_soft.setting != SOURCE and not self.subject.objective.on_simplex
+        if taught:
+            starts.append(replace(self.best_soft, loss=np.inf, is_taught=True))
         best = self.best_hard
-        if "V" in self.subject.learn:
-            start, machine = best, self.subject.hard_machine(best)
-            for ridge, refitted in self.subject.with_values(machine).items():
+        for start in starts if "V" in self.subject.learn else ():
+            for ridge, refitted in self.subject.with_values(start).items():
                 found = self.subject.judge(refitted, self.valid)
                 if found.mean < best.loss:
-                    lead = self._lead(found)
-                    best = replace(start, ridge=ridge, loss=found.mean, lead=lead)
+                    best = replace(start, ridge=ridge, loss=found.mean, lead=self._lead(found))
         self.best_hard = best
         watch.step(hard=best.loss)
         self._finish("values", {}, watch)
