@@ -12,6 +12,7 @@ from torch import nn
 from ..errors import InputError
 from .best_first import BestFirst
 from .columns import ColumnReader
+from .frozen import cannot_freeze, frozen
 from .harden import agreement, harden
 from .heads import Heads
 from .keys import Keys
@@ -31,19 +32,21 @@ from .weighing import Weighing
 from .weights import delta
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable
     from typing import Self
 
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from ..machine import DecisionMachine
+    from ..machine import Assembly, DecisionMachine
     from .build import Options
     from .forms import Form
     from .gaps import Thresholds
     from .harden import Agreement
 
 DOING = "running a softened machine"
+ROWS_AT_ONCE = 8192
 
 
 class SoftMachine(nn.Module):
@@ -106,11 +109,12 @@ weighing.alpha_logit
         base = torch.from_numpy(machine.output.base.copy())
         self.register_buffer("base", base, persistent=False)
         self._structure: SoftStructure | None = None  # of the native kernel, made on its first use
+        self._frozen: tuple[Any, Assembly] | None = None  # as of the parameters' last versions
         self.link = link_named(machine.output.link) if options.output == "response" else None
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy, without what is looked up again: the link, the native structure."""
-        return {**self.__dict__, "link": self.link is not None, "_structure": None}
+        return {**self.__dict__, "link": self.link is not None, "_structure": None, "_frozen": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own
@@ -463,6 +467,68 @@ weighing.alpha_logit
                 f"X is on {X.device} and the module on {self.t.device}",
                 f"move one of them: X.to({str(self.t.device)!r})",
             )
+
+    # ------------------------------------------------------------------ without gradients
+
+    def frozen(self) -> Assembly:
+        """The module as it is now without torch: soft trees that predict by the native kernel.
+
+        They are an `Assembly` that reads tables and labels as a machine does, is saved to a `.dm`
+        file, served and streamed, and needs no torch. Hard forms freeze to hard tests.
+
+        Raises
+        ------
+        UnsupportedModelError
+            Where the module is more than soft trees: linear leaves, learned keys, other weights.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> net = dm.figure_one().soften("soft_tree", tau=0.1)
+        >>> net.frozen().predict([[2, 1, 2, 2]]).round(3)
+        array([5.])
+        """
+        parts = [*self.parameters(), *self.buffers()]
+        now = [(id(part), part._version) for part in parts]
+        if self._frozen is None or self._frozen[0] != now:
+            self._frozen = now, frozen(self)
+        return self._frozen[1]
+
+    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """What the softened machine predicts for rows as `DecisionMachine.predict` takes them.
+
+        Soft trees are computed by the native kernel, without autograd; other forms by torch.
+
+        Examples
+        --------
+        >>> import decision_machines as dm
+        >>> dm.figure_one().soften("soft_tree", tau=0.1).predict([[2, 1, 2, 2]]).round(3)
+        array([5.])
+        """
+        from ..run.decide import decide
+
+        return decide(self.machine, self._margins(X, n_threads))
+
+    def predict_proba(
+        self, X: Any, *, n_threads: int | None = None
+    ) -> Float[np.ndarray, "m c"] | list[Float[np.ndarray, "m c"]]:
+        """Probabilities of the classes for rows as `DecisionMachine.predict_proba` takes them."""
+        from ..run.decide import check_classes, probabilities
+
+        check_classes(self.machine)
+        return probabilities(self.machine, self._margins(X, n_threads))
+
+    def _margins(self, X: Any, n_threads: int | None) -> Float[np.ndarray, "m k"]:
+        if not cannot_freeze(self):
+            return self.frozen().margin(X, n_threads=n_threads)
+        x = torch.from_numpy(np.array(self.machine.features(X))).to(self.t.device)
+        with torch.no_grad():
+            blocks = [self.margin(block).cpu().double() for block in x.split(ROWS_AT_ONCE)]
+        return torch.cat(blocks).numpy().astype(self.machine.output.dtype)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the module as it is now to a `.dm` file; `dm.load` gives `frozen` again."""
+        self.frozen().save(path)
 
     # ------------------------------------------------------------------ and back
 
