@@ -26,6 +26,7 @@ from ...machine.label_words import labels_of
 from ...machine.links import STEPS
 from ..limits import Limits, margins_only
 from .answers import answers, has_link
+from .integers import integer_parts
 from .slots import slots_of
 from .text import array, comment, number, table, text
 
@@ -44,10 +45,11 @@ def to_c(
     path: str | os.PathLike[str],
     *,
     margins: bool = False,
+    integers: bool = False,
     prefix: str = "dm",
 ) -> Path:
     """Write the header; see `DecisionMachine.to_c`."""
-    content = c_text(machine, margins=margins, prefix=prefix)
+    content = c_text(machine, margins=margins, integers=integers, prefix=prefix)
     write_atomically(path, [content.encode("ascii")])
     return Path(path)
 
@@ -57,7 +59,9 @@ def c_content(machine: DecisionMachine, suffix: str, *, margins: bool = False) -
     return c_text(machine, margins=margins).encode("ascii")
 
 
-def c_text(machine: DecisionMachine, *, margins: bool = False, prefix: str = "dm") -> str:
+def c_text(
+    machine: DecisionMachine, *, margins: bool = False, integers: bool = False, prefix: str = "dm"
+) -> str:
     """The text of the header."""
     if not NAME.match(prefix):
         raise InputError(
@@ -65,17 +69,18 @@ def c_text(machine: DecisionMachine, *, margins: bool = False, prefix: str = "dm
             f"prefix={prefix!r:.60}",
             "give a name of ASCII letters, digits and _ that does not begin with a digit",
         )
-    machine = margins_only(machine) if margins else machine
+    machine = margins_only(machine) if margins or integers else machine
     _check(machine)
     parts = _Parts(machine)
+    reading = (parts.sizes(), parts.columns(), parts.codes(), source("read.h"))
     written = "\n".join(
-        (
+        integer_parts(machine, parts.head(), reading, parts.labels())
+        if integers
+        else (
             parts.head(),
-            parts.sizes(),
-            parts.columns(),
+            *reading,
             parts.tests(),
             parts.leaves(),
-            parts.codes(),
             source("kernel.h"),
             answers(machine),
             parts.labels(),
