@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from decision_machines import _native
 from decision_machines.train.axis.ranks import MISSING, Ranks
 
-GINI, ENTROPY, ERROR = np.eye(4)[:3]
-MIXED = np.array([0.3, 0.2, 1.0, 0.0])
+GINI, ENTROPY, ERROR = np.eye(6)[:3] + [0, 0, 0, 0, 0, 0.5]
+MIXED = np.array([0.3, 0.2, 1.0, 0.0, 0.0, 0.5])
 
 
 # -- the split search against every split ---------------------------------------------------------
 
 
 def leaf_loss(label, y, w, k, objective):
-    gini, entropy, error, ridge = objective
+    gini, entropy, error, ridge = objective[:4]
     W = w.sum()
     if label is None:
         totals = w @ y
@@ -64,7 +64,7 @@ def ranked_rows(draw):
 def test_the_purest_split_is_the_best_of_all(given_rows, aim, least):
     ranks, label, y, w, k, ids, _ = given_rows
     objective = {"gini": GINI, "entropy": ENTROPY, "error": ERROR, "mixed": MIXED,
-                 "ridge": np.array([1, 0, 0, 2.5])}[aim]  # fmt: skip
+                 "ridge": np.array([1, 0, 0, 2.5, 0, 0.5])}[aim]  # fmt: skip
     searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, w, k)
     loss, feature, cut, missing_left = searches.best_test(ids, None, least, objective)
 

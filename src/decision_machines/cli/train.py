@@ -81,10 +81,18 @@ def train(
             "--optimal", help="The best tree of --depth (3 by default, at most 5), proven."
         ),
     ] = False,
+    best: Annotated[
+        bool,
+        typer.Option(
+            "--best", help="A sum of several learners, tuned (needs torch); a .dm file is soft."
+        ),
+    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(
-            "--time-limit", min=0.001, help="With --optimal: seconds, then the best so far."
+            "--time-limit",
+            min=0.001,
+            help="With --optimal or --best: seconds, then the best so far.",
         ),
     ] = None,
     iterations: Annotated[
@@ -101,8 +109,9 @@ def train(
     One tree is searched for rather than grown; --trees N boosts, --oblique --trees N bags. With
     --optimal the best of all trees of a depth is proven, or how far from it one may be. Empty
     cells are missing values, columns of text are categories. The file is written whole or not at
-    all. With --soft the file holds the hard machine: a soft one is a torch module. Ctrl-C on a
-    terminal ends training early, with the best so far; elsewhere nothing is written.
+    all. With --soft the file holds the hard machine, with --best a .dm file the soft one: dm
+    predict and dm serve answer with it. Ctrl-C on a terminal ends training early, with the best so
+    far; elsewhere nothing is written.
 
     [bold]Examples[/]
 
@@ -115,6 +124,8 @@ def train(
     dm train rows.csv --target species --trees 100 --json
 
     dm train rows.csv --target price --optimal --depth 3 --time-limit 60
+
+    dm train rows.csv --target price --best --time-limit 300 -o model.dm
 
     [bold]Exit codes[/]  0 done; 2 the call or the data is wrong; 130 interrupted.
     """
@@ -145,24 +156,31 @@ def train(
         _refuse_text(rows, output)
     _refuse_contradictions(taken, oblique=oblique, linear=linear, balanced=balanced)
     given = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
-    refuse_with_optimal(optimal, given | {"--iterations": iterations is not None}, time_limit)
+    given |= {"--iterations": iterations is not None}
+    refuse_with_optimal(optimal, given | {"--best": best}, None if best else time_limit)
+    with_best = given | {"--leaves": leaves is not None, "--depth": depth is not None}
+    for name, is_given in (with_best | {"--auto": auto}).items():
+        if best and is_given:
+            raise InputError("choosing how to train", f"--best with {name}", f"leave {name} out")
     given_with_auto = {"--leaves": leaves is not None, "--trees": trees > 1, "--soft": soft}
     for name, is_given in given_with_auto.items():
         if auto and is_given:
             raise InputError("choosing how to train", f"--auto with {name}", f"leave {name} out")
     options: dict[str, Any] = {
-        "n_trees": trees,
+        "n_trees": "auto" if best else trees,
         "max_leaves": "auto" if auto else (leaves or MAX_LEAVES),
         "max_depth": depth,
         "oblique": oblique,
         "leaves": "linear" if linear else "constant",
-        "soft": soft,
+        "soft": soft or best,
         "n_iterations": iterations,
         "random_state": seed,
         "n_threads": n_threads,
         "verbose": False if quiet or as_json else None,
         "keep_best_on_interrupt": sys.stderr.isatty(),
     }
+    if best:
+        options["time_limit"] = time_limit
     if optimal:
         model: Any = optimal_model(options, time_limit, taken, balanced=balanced)
     elif taken.is_classes:
@@ -192,11 +210,16 @@ def train(
         sys.exit(130)
     seconds = time.perf_counter() - start
     if output is not None:
-        write_model(model.machine_, output, written_as or "dm")
+        is_soft = best and written_as in (None, "dm")
+        write_model(model.soft_machine_ if is_soft else model.machine_, output, written_as or "dm")
     report = _report(model, rows, taken, own, held, judged, seconds, output)
     report["interrupted"] = interrupted
     if optimal:
         report |= {"proof": proof(model), "intervals": between, "scores of CART": cart}
+    if best:
+        report["tried"] = [
+            {k: v for k, v in t.items() if k != "tuning"} for t in model.report_["tried"]
+        ]
     if auto:
         report["sizes"] = model.path_.as_dicts()
     if as_json:
@@ -292,6 +315,8 @@ def _print(
         console.print(Text(report["proof"]["words"]), soft_wrap=True)
     if "sizes" in report:
         console.print(Text(f"sizes by cross-validation:\n{model.path_!r}"), soft_wrap=True)
+    if "tried" in report:
+        console.print(Text(str(model.report_)), soft_wrap=True)
     top = list(report["importances"].items())[:5]
     if top:
         said = ", ".join(f"{name} {value:.0%}" for name, value in top)
