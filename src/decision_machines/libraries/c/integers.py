@@ -17,7 +17,7 @@ from ...machine.trees import ALL_OUTPUTS
 from ..limits import Limits
 from ..write_thresholds import double_thresholds
 from .slots import Slots, slots_of
-from .text import array, table
+from .text import array, source, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,6 @@ def integer_parts(
     machine: DecisionMachine, head: str, reading: Sequence[str], labels: str
 ) -> tuple[str, ...]:
     """The parts of the header, in their order."""
-    from .write import source
-
     _check(machine)
     slots = slots_of(machine)
     t, starts, ranks = _ranks(machine, slots)

@@ -12,7 +12,6 @@ import functools
 import itertools
 import re
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from ..limits import Limits, margins_only
 from .answers import answers, has_link
 from .integers import integer_parts
 from .slots import slots_of
-from .text import array, comment, number, table, text
+from .text import array, comment, number, source, table, text
 
 if TYPE_CHECKING:
     import os
@@ -111,12 +110,6 @@ def _check(machine: DecisionMachine) -> None:
         limits.unknown_link("the header has no function for it")
     if link.startswith("catboost_") and machine.output.dtype != np.float64:
         limits.unknown_link("CatBoost's exponential takes sums of float64")
-
-
-@functools.cache
-def source(name: str) -> str:
-    """A piece of C that is the same in every model."""
-    return resources.files(__package__).joinpath(name).read_text(encoding="ascii")
 
 
 @dataclass(frozen=True)
