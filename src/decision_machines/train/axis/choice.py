@@ -320,9 +320,10 @@ class Choice:
         rows, options = self.rows, self.options
         exits = nodes.exits(rows.X)
         values, ways = [], []
-        for teaching in options.teachings:
-            if teaching and (self.teacher is None or self.is_sampled):
-                continue  # interrupted before it had learned, or it knows the sample alone
+        # The forest may not have learned yet, or know the sample alone.
+        has_teacher = self.teacher is not None and not self.is_sampled
+        usable = [t for t in options.teachings if not t or has_teacher] or [0.0]
+        for teaching in usable:
             for shrunk, power in self._plain_values(nodes, exits, teaching):
                 values.append(shrunk)
                 ways += [(shrink, teaching, power) for shrink in options.shrinks]
