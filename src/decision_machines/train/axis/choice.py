@@ -369,7 +369,10 @@ class Choice:
         return found
 
     def prune(self) -> Candidate:
-        """The best candidate without the tests that validation rows do not want."""
+        """The best candidate without tests that cost validation rows more than they gave others.
+
+        By validation rows alone, too many would go: each decides by chance, too.
+        """
         best = self.best
         if self.valid is None:
             return best
@@ -385,7 +388,7 @@ class Choice:
             if not twigs:
                 break
             found = self._consider(nodes.without(int(twigs[0])), best.setting)
-            if found.valid <= best.valid:
+            if found.valid + found.loss <= best.valid + best.loss:
                 best = found
             else:
                 self.found.pop()
