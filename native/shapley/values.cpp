@@ -13,7 +13,6 @@ namespace {
 
 constexpr int64_t kTileBytes = int64_t{1} << 18;  // should stay in the second-level cache
 constexpr int64_t kMostVectors = 256;
-constexpr int64_t kFewRows = 4;  // so few are faster one by one, with points in lanes
 
 struct Sizes {
     int64_t n_columns, n_slots, n_outputs;
@@ -132,10 +131,10 @@ const Kernels* find_kernels(const std::string& target) {
 template <typename T>
 void add_values(const Plan<T>& plan, const TypedKernels<T>& kernels, const T* z, int64_t n_rows,
                 int64_t n_threads, const Values<T>& values) {
-    const bool is_few = n_rows <= kFewRows && !plan.pairs;
-    const auto add = is_few ? kernels.add_row : kernels.add_tree;
+    const bool is_one = n_rows == 1 && !plan.pairs;
+    const auto add = is_one ? kernels.add_row : kernels.add_tree;
     each_tile({plan.n_columns, plan.n_slots, plan.n_outputs, plan.pairs, plan.reads()},
-              is_few ? 1 : kernels.lanes, is_few ? 1 : kMostVectors, plan.scratch(), z, n_rows,
+              is_one ? 1 : kernels.lanes, is_one ? 1 : kMostVectors, plan.scratch(), z, n_rows,
               n_threads, values, [&](const Rows<T>& rows, void* scratch) {
                   for (int64_t tree = 0; tree < plan.n_trees(); ++tree)
                       add(plan.tree(tree), rows, scratch);
