@@ -58,14 +58,13 @@ def test_the_kernel_answers_as_torch_does(depth, n, hidden, k, answers):
 def test_every_target_answers_alike():
     layer = layer_of(50, 5, 3, 20, defer=30, certainty=0.5).freeze()
     fast, x = layer.harden(), torch.randn(77, 50).numpy()
-    dense = (fast.dense_first, fast.dense_first_bias, fast.dense_second, fast.dense_second_bias)
     for target in engine_info()["available"]:
         plan = _native.RoutedPlan(
             target,
             fast.tests,
             fast.thresholds,
-            (fast.first, fast.first_bias, fast.second, fast.second_bias),
-            dense,
+            fast.experts,
+            fast.dense,
             0.5,
             True,
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 DOING = "running a hardened routed layer"
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,40 +32,28 @@ class HardRouted:
     ----------
     tests (J, n), thresholds (J,)
         Of the tree, in level order: right where tests · x > thresholds.
-    first (E, n, h), first_bias (E, h), second (E, h, k), second_bias (E, k)
-        The experts.
-    dense_first (1, n, H), …
-        The network for rows of which the expert is not certain, or None.
+    experts
+        (E, n, h), (E, h), (E, h, k), (E, k): weights and biases of both layers.
+    dense
+        The same of the network for rows of which the expert is not certain, E = 1; or None.
     """
 
     tests: Float[np.ndarray, "J n"]
     thresholds: Float[np.ndarray, "J"]
-    first: Float[np.ndarray, "E n h"]
-    first_bias: Float[np.ndarray, "E h"]
-    second: Float[np.ndarray, "E h k"]
-    second_bias: Float[np.ndarray, "E k"]
-    dense_first: Float[np.ndarray, "1 n H"] | None = None
-    dense_first_bias: Float[np.ndarray, "1 H"] | None = None
-    dense_second: Float[np.ndarray, "1 H k"] | None = None
-    dense_second_bias: Float[np.ndarray, "1 k"] | None = None
+    experts: Arrays
+    dense: Arrays | None = None
     certainty: float = 1.0
     is_classes: bool = True
 
     @functools.cached_property
     def _plan(self) -> Any:
         # The kernel copies what it is given, into its own layout.
-        dense = (
-            self.dense_first,
-            self.dense_first_bias,
-            self.dense_second,
-            self.dense_second_bias,
-        )
         return _native.RoutedPlan(
             target(),
             self.tests,
             self.thresholds,
-            (self.first, self.first_bias, self.second, self.second_bias),
-            None if self.dense_first is None else dense,
+            self.experts,
+            self.dense,
             float(self.certainty),
             self.is_classes,
         )
@@ -85,7 +74,7 @@ class HardRouted:
     def _rows(self, x: Any) -> Float[np.ndarray, "m n"]:
         """Rows in the kernel's dtype and order; no more is asked of what is so already."""
         rows = np.ascontiguousarray(x, np.float32)
-        n = self.first.shape[1]
+        n = self.tests.shape[1]
         if rows.ndim != 2 or rows.shape[1] != n:
             raise InputError(
                 DOING, f"rows of shape {rows.shape}", f"give an array of shape (m, {n})"
@@ -101,19 +90,23 @@ class HardRouted:
         """How many multiply-adds a row takes, on average over rows x where some are deferred."""
         J, n = self.tests.shape
         depth = (J + 1).bit_length() - 1
-        h, k = self.second.shape[1:]
-        found = float(depth * n + n * h + h * k)
-        if self.dense_first is None:
+        found = float(depth * n + _size(self.experts))
+        if self.dense is None:
             return found
         if x is None:
             raise InputError(
                 "counting multiply-adds", "no rows, where some may be deferred", "give rows"
             )
-        H = self.dense_first.shape[2]
-        return found + float(self.route(x)[1].mean()) * (n * H + H * k)
+        return found + float(self.route(x)[1].mean()) * _size(self.dense)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_plan"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+
+
+def _size(network: Arrays) -> int:
+    """Multiply-adds of one network."""
+    first, _, second, _ = network
+    return int(first[0].size + second[0].size)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from ..errors import InputError
-from .hard_routed import HardRouted
+from .hard_routed import Arrays, HardRouted
 from .sizes import check_choice, check_rows, check_size
 from .standardise import Standardise
 
@@ -187,7 +188,8 @@ class RoutedFeedForward(nn.Module):
         unsure = (out.max(-1).values < math.log(max(self.certainty, 1e-30))).nonzero()[:, 0]
         if not len(unsure):
             return out
-        return out.index_copy(0, unsure, self.dense(rows[unsure]).log_softmax(-1))
+        answers: Tensor = self.dense(rows[unsure])
+        return out.index_copy(0, unsure, answers.log_softmax(-1))
 
     def _mixture(self, rows: Float[Tensor, "m n"]) -> Float[Tensor, "m k"]:
         E, h, n = self.first.shape
@@ -227,27 +229,38 @@ class RoutedFeedForward(nn.Module):
     def harden(self) -> HardRouted:
         """The layer as it is now, for inference: each row's own path alone, natively on a CPU."""
         mean, spread, t = (p.double() for p in (self.gates.mean, self.gates.spread, self.t))
-        parts = {
-            "tests": self.W,
-            "thresholds": mean + spread * t,
-            "first": self.first.transpose(1, 2),
-            "first_bias": self.first_bias,
-            "second": self.second.transpose(1, 2),
-            "second_bias": self.second_bias,
-        }
+        dense = None
         if self.dense is not None:
-            first, second = self.dense[0], self.dense[2]
-            parts |= {
-                "dense_first": first.weight.t()[None],
-                "dense_first_bias": first.bias[None],
-                "dense_second": second.weight.t()[None],
-                "dense_second_bias": second.bias[None],
-            }
-        arrays = {name: part.float().cpu().contiguous().numpy() for name, part in parts.items()}
-        return HardRouted(**arrays, certainty=self.certainty, is_classes=self.answers == "classes")
+            first, second = (part for part in self.dense if isinstance(part, nn.Linear))
+            dense = _arrays(
+                first.weight.t()[None], first.bias[None], second.weight.t()[None], second.bias[None]
+            )
+        return HardRouted(
+            _array(self.W),
+            _array(mean + spread * t),
+            _arrays(
+                self.first.transpose(1, 2),
+                self.first_bias,
+                self.second.transpose(1, 2),
+                self.second_bias,
+            ),
+            dense,
+            self.certainty,
+            self.answers == "classes",
+        )
 
     def extra_repr(self) -> str:
         return (
             f"{self.in_features}, {self.out_features}, depth={self.depth}, hidden={self.hidden}, "
             f"defer={self.defer}, answers={self.answers!r}, frozen={bool(self.is_frozen)}"
         )
+
+
+def _array(part: Tensor) -> np.ndarray:
+    found: np.ndarray = part.detach().float().cpu().contiguous().numpy().copy()
+    return found
+
+
+def _arrays(*parts: Tensor) -> Arrays:
+    a, b, c, d = map(_array, parts)
+    return a, b, c, d

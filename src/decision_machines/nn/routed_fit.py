@@ -96,7 +96,7 @@ def fit_routed(
             for rows, classes in batches():
                 value = loss(rows, classes)
                 optimiser.zero_grad()
-                value.backward()  # type: ignore[no-untyped-call]  # torch's own
+                value.backward()
                 optimiser.step()
                 cycle.step()
 
@@ -122,7 +122,8 @@ def fit_routed(
             return own
         with torch.no_grad():
             wanted = teacher(rows).exp()
-        return 0.5 * own - 0.5 * (wanted * answer).sum(-1).mean()
+        learned: Tensor = (wanted * answer).sum(-1).mean()
+        return 0.5 * own - 0.5 * learned
 
     descend(experts, own_epochs, taught)
     return net.eval()

@@ -173,8 +173,8 @@ class TreeLayer(nn.Module):
         rows = self._rows(x)
         V = self.values()
         if self.form == "axis":
-            z, S = self._standard(self.inputs, rows), self.selection()
-            out = soft_tree_sum_mixed(self.paths, z, S, self.t, self.slopes(), V)
+            z = self._standard(self.inputs, rows)
+            out = soft_tree_sum_mixed(self.paths, z, self.logits, self.t, self.slopes(), V)
         else:
             out = self._sum(self._gate_values(rows), V)
         return out.reshape(*x.shape[:-1], self.out_features)
