@@ -8,13 +8,22 @@ namespace dm::optimal {
 namespace DM_TARGET {
 namespace {
 
+#if defined(__AVX512BW__)
+constexpr int64_t kWholeBytes = kWidest;
+#else
+constexpr int64_t kWholeBytes = kVectorBytes;
+#endif
+
 template <typename T>
 struct VectorOf {
     using Int = std::conditional_t<sizeof(T) == 2, int16_t,
                                    std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
-    typedef T Type __attribute__((vector_size(kVectorBytes)));
-    typedef Int MaskType __attribute__((vector_size(kVectorBytes)));
+    static constexpr int64_t bytes = sizeof(T) == 8 ? kVectorBytes : kWholeBytes;
+    typedef T Type __attribute__((vector_size(bytes)));
+    typedef Int MaskType __attribute__((vector_size(bytes)));
 };
+template <typename T>
+constexpr int64_t kLanes = VectorOf<T>::bytes / static_cast<int64_t>(sizeof(T));
 template <typename T>
 using Vector = typename VectorOf<T>::Type;
 template <typename T>
@@ -264,8 +273,13 @@ void numbers(const Numbers& rows, int32_t cut, double* out) {
 }
 
 typedef float Floats __attribute__((vector_size(kVectorBytes)));
-using Ints = Vector<int32_t>;
+typedef int32_t Ints __attribute__((vector_size(kVectorBytes)));
 
+inline Ints load_ints(const int32_t* from) {
+    Ints out;
+    std::memcpy(&out, from, sizeof(out));
+    return out;
+}
 inline Floats floats(const Ints& x) { return __builtin_convertvector(x, Floats); }
 inline Floats floats(float x) { return x - Floats{}; }
 
@@ -275,7 +289,7 @@ struct WholeSide {
     Floats mean, least, best{};
 
     WholeSide(int32_t w, int32_t wy)
-        : weight(all(w)),
+        : weight(w - Ints{}),
           mean(floats(w ? static_cast<float>(wy) / static_cast<float>(w) : 0.0f)),
           least(floats(w > 2 ? static_cast<float>(w - 1) : 1.0f)) {}
 
@@ -301,12 +315,12 @@ struct WholeSide {
 
 void whole_numbers(const WholeNumbers& rows, int32_t cut, double* out) {
     constexpr int64_t lanes = kNumberLanes;
-    const Ints cuts = all(cut);
+    const Ints cuts = cut - Ints{};
     Ints w_run{}, wy_run{};
     for (int64_t s = 0; s < rows.steps; ++s) {
-        const Ints goes_left = load(rows.root + s * lanes) <= cuts;
-        w_run += load(rows.w + s * lanes) & goes_left;
-        wy_run += load(rows.wy + s * lanes) & goes_left;
+        const Ints goes_left = load_ints(rows.root + s * lanes) <= cuts;
+        w_run += load_ints(rows.w + s * lanes) & goes_left;
+        wy_run += load_ints(rows.wy + s * lanes) & goes_left;
     }
     int32_t w_sum = 0, wy_sum = 0;
     Ints w_left, wy_left;
@@ -318,16 +332,16 @@ void whole_numbers(const WholeNumbers& rows, int32_t cut, double* out) {
     }
     WholeSide left(w_sum, wy_sum);
     WholeSide right(rows.total[0] - w_sum, rows.total[1] - wy_sum);
-    const Ints w_start = load(rows.start), wy_start = load(rows.start + lanes);
+    const Ints w_start = load_ints(rows.start), wy_start = load_ints(rows.start + lanes);
     const Floats error = floats(rows.error);
     for (int64_t s = 0; s < rows.steps; ++s) {
-        const Ints goes_left = load(rows.root + s * lanes) <= cuts;
-        w_left += load(rows.w + s * lanes) & goes_left;
-        wy_left += load(rows.wy + s * lanes) & goes_left;
-        const Ints is_cut = load(rows.is_cut + s * lanes);
+        const Ints goes_left = load_ints(rows.root + s * lanes) <= cuts;
+        w_left += load_ints(rows.w + s * lanes) & goes_left;
+        wy_left += load_ints(rows.wy + s * lanes) & goes_left;
+        const Ints is_cut = load_ints(rows.is_cut + s * lanes);
         left.look(w_left, wy_left, is_cut, error);
-        right.look(load(rows.w_before + s * lanes) + w_start - w_left,
-                   load(rows.wy_before + s * lanes) + wy_start - wy_left, is_cut, error);
+        right.look(load_ints(rows.w_before + s * lanes) + w_start - w_left,
+                   load_ints(rows.wy_before + s * lanes) + wy_start - wy_left, is_cut, error);
     }
     out[0] = left.most();
     out[1] = right.most();
@@ -335,7 +349,7 @@ void whole_numbers(const WholeNumbers& rows, int32_t cut, double* out) {
 
 template <typename T>
 constexpr TypedKernels<T> typed() {
-    return {two_classes<T>, many_classes<T>};
+    return {kLanes<T>, two_classes<T>, many_classes<T>};
 }
 
 }  // namespace

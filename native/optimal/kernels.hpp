@@ -13,10 +13,10 @@
 
 namespace dm::optimal {
 
-// Of every target: trees must not depend on it.
+// Where numbers are not whole, of every target: lanes decide the order of sums, and trees must not
+// depend on the processor. Sums of whole numbers are exact, so each target has its own width there.
 constexpr int64_t kVectorBytes = 32;
-template <typename T>
-constexpr int64_t kLanes = kVectorBytes / static_cast<int64_t>(sizeof(T));
+constexpr int64_t kWidest = 64;
 
 // Stands for no limit where a cut is allowed; far from overflow when it is negated.
 template <typename T>
@@ -57,7 +57,7 @@ struct ManyClasses {
 
 // Squared error: a cut explains z^2 W / (w (W - w)) of a side of weight W, where w is the weight
 // before the cut and z the sum of w y before it, y being centred on the side.
-constexpr int64_t kNumberLanes = kLanes<int32_t>;
+constexpr int64_t kNumberLanes = kVectorBytes / 4;
 
 struct Numbers {
     int64_t steps;
@@ -89,6 +89,7 @@ struct WholeNumbers {
 
 template <typename T>
 struct TypedKernels {
+    int64_t lanes;
     void (*two_classes)(const TwoClasses<T>& rows, T cut, Extremes<T>& out);
     // Largest weight that two leaves classify rightly, left and right of the root's cut.
     void (*many_classes)(const ManyClasses<T>& rows, T cut, T* out);

@@ -16,7 +16,7 @@ class Vectors {
 public:
     T* resize(int64_t size) {
         if (size > size_) {
-            held_.reset(new (std::align_val_t{kVectorBytes}) T[static_cast<size_t>(size)]);
+            held_.reset(new (std::align_val_t{kWidest}) T[static_cast<size_t>(size)]);
             size_ = size;
         }
         return held_.get();
@@ -25,7 +25,7 @@ public:
 
 private:
     struct Free {
-        void operator()(T* p) const { ::operator delete[](p, std::align_val_t{kVectorBytes}); }
+        void operator()(T* p) const { ::operator delete[](p, std::align_val_t{kWidest}); }
     };
     std::unique_ptr<T[], Free> held_;
     int64_t size_ = 0;
@@ -35,9 +35,9 @@ private:
 template <typename T>
 class Lanes : public Screen {
 protected:
-    explicit Lanes(const Problem& problem) : Screen(problem) {}
+    Lanes(const Problem& problem, int64_t n_lanes) : Screen(problem), lanes(n_lanes) {}
 
-    static constexpr int64_t lanes = kLanes<T>;
+    const int64_t lanes;
 
     void lay_out(const Node& node) {
         node_ = &node;
@@ -110,7 +110,7 @@ class TwoClassScreen : public Lanes<T> {
 
 public:
     TwoClassScreen(const Problem& problem, const TypedKernels<T>& kernels)
-        : Base(problem), kernels_(kernels) {}
+        : Base(problem, kernels.lanes), kernels_(kernels) {}
 
     void enter(const Node& node) override {
         this->lay_out(node);
@@ -171,7 +171,7 @@ class ManyClassScreen : public Lanes<T> {
 
 public:
     ManyClassScreen(const Problem& problem, const TypedKernels<T>& kernels)
-        : Base(problem), kernels_(kernels) {}
+        : Base(problem, kernels.lanes), kernels_(kernels) {}
 
     void enter(const Node& node) override {
         this->lay_out(node);
@@ -236,7 +236,7 @@ private:
 class NumberScreen : public Lanes<int32_t> {
 public:
     NumberScreen(const Problem& problem, const Kernels& kernels)
-        : Lanes<int32_t>(problem), kernels_(kernels) {}
+        : Lanes<int32_t>(problem, kNumberLanes), kernels_(kernels) {}
 
     void enter(const Node& node) override {
         lay_out(node);
@@ -369,7 +369,7 @@ private:
         for (int32_t g = 0; g < problem_.n; ++g) {
             if (node_->n_ranks[g] < 2) continue;
             const int32_t* row = row_.data() + g * size_;
-            int32_t run[2][lanes] = {};
+            int32_t run[2][kNumberLanes] = {};
             for (int64_t at = 0; at < size_; ++at) {
                 const int64_t to = g * size_ + at;
                 const bool is_row = row[at] < node_->m;

@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -17,6 +18,7 @@
 #include "search/coarse_ranks.hpp"
 #include "search/exit_nodes.hpp"
 #include "search/local_search.hpp"
+#include "search/monotone.hpp"
 #include "search/out_of_bag.hpp"
 
 namespace nb = nanobind;
@@ -38,9 +40,13 @@ auto copied(const A& array) {
 }
 
 Objective objective_of(In<double, 1> mixture) {
-    require(mixture.shape(0) == 4, "an objective is gini, entropy, error and ridge");
-    for (size_t i = 0; i < 4; ++i) require(mixture(i) >= 0.0, "an objective's weight is negative");
-    return {mixture(0), mixture(1), mixture(2), mixture(3)};
+    require(mixture.shape(0) == 6,
+            "an objective is gini, entropy, error, ridge, the kind of numbers' loss, quantile");
+    for (size_t i = 0; i < 6; ++i) require(mixture(i) >= 0.0, "an objective's weight is negative");
+    require(mixture(4) == 0.0 || mixture(4) == 1.0 || mixture(4) == 2.0, "no such loss");
+    require(mixture(5) < 1.0, "a quantile is below 1");
+    return {mixture(0), mixture(1), mixture(2), mixture(3), static_cast<NumberLoss>(mixture(4)),
+            mixture(5)};
 }
 
 // Rows of our own, and the searches over them.
@@ -77,32 +83,38 @@ public:
         by_row_.resize(rank_.size());
         for (int64_t f = 0; f < n; ++f)
             for (int64_t i = 0; i < m; ++i) by_row_[i * n + f] = rank_[f * m + i];
-        coarse_ = coarse_ranks(rank_, n_ranks_, m);
-        rows_ = {m,
-                 static_cast<int32_t>(n),
-                 static_cast<int32_t>(k),
-                 rank_.data(),
-                 n_ranks_.data(),
-                 label ? label_.data() : nullptr,
-                 label ? nullptr : y_.data(),
-                 w_.data(),
-                 nullptr};
-        coarse_rows_ = rows_;
-        coarse_rows_.rank = coarse_.rank.data();
-        coarse_rows_.n_ranks = coarse_.n_ranks.data();
-        coarse_rows_.upper = coarse_.upper.data();
+        bins_ = bins_of(rank_, n_ranks_, m);
+        rows_.m = m, rows_.n = static_cast<int32_t>(n), rows_.k = static_cast<int32_t>(k);
+        rows_.rank = rank_.data(), rows_.n_ranks = n_ranks_.data();
+        if (label)
+            rows_.label = label_.data();
+        else
+            rows_.y = y_.data();
+        rows_.w = w_.data();
+        if (std::all_of(w_.begin(), w_.end(), [&](double own) { return own == w_[0]; }))
+            rows_.each = w_[0];
+        binned_rows_ = rows_;
+        binned_rows_.bin = bins_.bin.data(), binned_rows_.upper = bins_.upper.data();
+        binned_rows_.n_ranks = bins_.n_bins.data();
     }
 
     void add(uint64_t seed, int64_t max_leaves, int64_t max_depth, int64_t least,
-             double temperature, int64_t n_moves, In<double, 1> mixture) {
+             double temperature, int64_t n_moves, In<double, 1> mixture, double leaf_cost,
+             std::optional<In<double, 1>> feature_cost, std::optional<In<int8_t, 1>> monotone) {
         require(max_leaves >= 1 && max_leaves < (1 << 28) && max_depth >= 0 && least >= 1 &&
-                    n_moves >= 1 && temperature >= 0.0,
+                    n_moves >= 1 && temperature >= 0.0 && leaf_cost >= 0.0,
                 "a setting is out of range");
-        SearchSettings settings{max_leaves,           max_depth, least, temperature, n_moves, seed,
-                                objective_of(mixture)};
+        SearchSettings settings{max_leaves, max_depth, least, temperature, n_moves,
+                                seed,       leaf_cost, {},    {},          objective_of(mixture)};
+        if (feature_cost) settings.feature_cost = copied(*feature_cost);
+        if (monotone) settings.monotone = copied(*monotone);
+        const size_t n = n_ranks_.size();
+        require(!feature_cost || feature_cost->shape(0) == n, "a cost for each feature");
+        require(!monotone || (monotone->shape(0) == n && (y_.size() || rows_.k == 2)),
+                "a direction for each feature, and numbers or two classes");
         interruptible([&] {
             searches_.push_back(
-                std::make_unique<LocalSearch>(rows_, coarse_rows_, by_row_.data(), settings));
+                std::make_unique<LocalSearch>(rows_, binned_rows_, by_row_.data(), settings));
         });
     }
 
@@ -112,18 +124,20 @@ public:
         const std::vector<int64_t> n_moves = copied(moves);
         interruptible([&] {
             common::share(static_cast<int64_t>(searches_.size()), n_threads, [&](auto next) {
-                for (int64_t i = next(); i >= 0; i = next()) searches_[i]->advance(n_moves[i]);
+                for (int64_t i = next(); i >= 0; i = next())
+                    if (n_moves[i] > 0) at(i).advance(n_moves[i]);
             });
         });
     }
 
     LocalSearch& at(int64_t i) const {
-        require(0 <= i && i < static_cast<int64_t>(searches_.size()), "no such search");
+        require(0 <= i && i < static_cast<int64_t>(searches_.size()) && searches_[i],
+                "no such search");
         return *searches_[i];
     }
 
-    void grow(int64_t i) {
-        interruptible([&] { at(i).grow(); });
+    void grow(int64_t i, bool in_bins) {
+        interruptible([&] { at(i).grow(in_bins); });
     }
 
     void aim(int64_t i, In<double, 1> mixture) { at(i).aim(objective_of(mixture)); }
@@ -178,16 +192,46 @@ public:
         return {best.loss, best.feature, best.cut, best.missing_left};
     }
 
-    // Search i goes on from the tree of search j of others over the same X.
-    void adopt(int64_t i, const Searches& others, int64_t j) {
-        require(
-            others.rows_.n == rows_.n && others.rows_.m == rows_.m && others.n_ranks_ == n_ranks_,
-            "searches over other rows");
-        interruptible([&] {
-            const TreeArrays found = others.at(j).tree();
-            require(static_cast<int64_t>(found.left.size()) <= at(i).places(), "a tree too large");
-            at(i).adopt(found);
-        });
+    // The best two levels of tests for the rows `ids`: loss up to a constant, (feature, cut) of the
+    // first test and of those on its left and right, −1 where there is none.
+    std::pair<double, Array<int32_t, 1>> best_two_levels(In<int32_t, 1> ids, int64_t least,
+                                                         In<double, 1> mixture) const {
+        for (size_t i = 0; i < ids.shape(0); ++i)
+            require(ids(i) >= 0 && ids(i) < rows_.m, "no such row");
+        std::vector<int32_t> features(rows_.n), tests;
+        for (int32_t f = 0; f < rows_.n; ++f) features[f] = f;
+        const Objective objective = objective_of(mixture);
+        require(rows_.classify() || !objective.is_quantile(), "a loss of sums");
+        const TwoLevels found =
+            PairSearch(binned_rows_)
+                .best(objective, ids.data(), static_cast<int64_t>(ids.shape(0)), features, least);
+        for (const Split& test : {found.top, found.left, found.right})
+            tests.push_back(test.feature), tests.push_back(test.cut);
+        return {found.loss, give(std::move(tests))};
+    }
+
+    // Search i goes on from this tree, by node.
+    void adopt(int64_t i, In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
+               In<int32_t, 1> cut, In<uint8_t, 1> missing_left) {
+        const int64_t n_nodes = static_cast<int64_t>(left.shape(0));
+        require(n_nodes >= 1 && n_nodes <= at(i).places(), "a tree too large");
+        require(right.shape(0) == left.shape(0) && feature.shape(0) == left.shape(0) &&
+                    cut.shape(0) == left.shape(0) && missing_left.shape(0) == left.shape(0),
+                "arrays of a tree differ in length");
+        for (int64_t j = 0; j < n_nodes; ++j)
+            require(left(j) < 0 || (left(j) > j && left(j) < n_nodes && right(j) > j &&
+                                    right(j) < n_nodes && feature(j) >= 0 && feature(j) < rows_.n),
+                    "not a tree in preorder");
+        TreeArrays found;
+        found.left = copied(left), found.right = copied(right), found.feature = copied(feature);
+        found.cut = copied(cut), found.missing_left = copied(missing_left);
+        interruptible([&] { at(i).adopt(found); });
+    }
+
+    // Free the memory of search i.
+    void drop(int64_t i) {
+        at(i);
+        searches_[i].reset();
     }
 
     std::pair<Array<double, 1>, Array<int32_t, 1>> out_of_bag(int64_t n_trees, int64_t least,
@@ -195,7 +239,7 @@ public:
                                                               int64_t n_threads) const {
         require(least >= 1 && n_tried >= 1, "a setting is out of range");
         OutOfBag found = interruptible([&] {
-            return search::out_of_bag(coarse_rows_, n_trees, least, n_tried, seed, n_threads);
+            return search::out_of_bag(binned_rows_, n_trees, least, n_tried, seed, n_threads);
         });
         return {give(std::move(found.sum)), give(std::move(found.count))};
     }
@@ -208,16 +252,15 @@ private:
     std::vector<uint16_t> rank_, by_row_;
     std::vector<int32_t> n_ranks_, label_;
     std::vector<double> w_, y_;
-    CoarseRanks coarse_;
-    Rows rows_, coarse_rows_;
+    Bins bins_;
+    Rows rows_, binned_rows_;
     std::vector<std::unique_ptr<LocalSearch>> searches_;
 };
 
-// (m,)
-Array<int64_t, 1> py_exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
-                                In<double, 1> t, In<uint8_t, 1> missing_left, In<double, 2> X) {
+// n features
+NodeArrays checked(In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
+                   In<double, 1> t, In<uint8_t, 1> missing_left, int64_t n) {
     const int64_t n_nodes = static_cast<int64_t>(left.shape(0));
-    const int64_t m = static_cast<int64_t>(X.shape(0)), n = static_cast<int64_t>(X.shape(1));
     require(n_nodes >= 1 && right.shape(0) == left.shape(0) && feature.shape(0) == left.shape(0) &&
                 t.shape(0) == left.shape(0) && missing_left.shape(0) == left.shape(0),
             "arrays of a tree differ in length");
@@ -225,12 +268,32 @@ Array<int64_t, 1> py_exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<in
         require(left(i) < 0 || (left(i) > i && left(i) < n_nodes && right(i) > i &&
                                 right(i) < n_nodes && feature(i) >= 0 && feature(i) < n),
                 "not a tree in preorder");
+    return {left.data(), right.data(), feature.data(), t.data(), missing_left.data()};
+}
+
+// (m,)
+Array<int64_t, 1> py_exit_nodes(In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
+                                In<double, 1> t, In<uint8_t, 1> missing_left, In<double, 2> X) {
+    const int64_t m = static_cast<int64_t>(X.shape(0)), n = static_cast<int64_t>(X.shape(1));
+    const NodeArrays tree = checked(left, right, feature, t, missing_left, n);
     std::vector<int64_t> out(static_cast<size_t>(m));
     {
         nb::gil_scoped_release release;
-        exit_nodes({left.data(), right.data(), feature.data(), t.data(), missing_left.data()},
-                   X.data(), m, n, out.data());
+        exit_nodes(tree, X.data(), m, n, out.data());
     }
+    return give(std::move(out));
+}
+
+// (n_nodes,)
+Array<double, 1> py_monotone_values(In<int64_t, 1> left, In<int64_t, 1> right,
+                                    In<int32_t, 1> feature, In<double, 1> t,
+                                    In<uint8_t, 1> missing_left, In<int8_t, 1> sign,
+                                    In<double, 1> value) {
+    const NodeArrays tree =
+        checked(left, right, feature, t, missing_left, static_cast<int64_t>(sign.shape(0)));
+    require(value.shape(0) == left.shape(0), "a value for each node");
+    std::vector<double> out = copied(value);
+    make_monotone(tree, static_cast<int64_t>(out.size()), sign.data(), out.data());
     return give(std::move(out));
 }
 
@@ -243,14 +306,18 @@ void bind(nb::module_& m) {
                       std::optional<In<double, 2>>, In<double, 1>, int64_t>(),
              "rank"_a, "n_ranks"_a, "label"_a.none(), "y"_a.none(), "w"_a, "k"_a)
         .def("add", &Searches::add, "seed"_a, "max_leaves"_a, "max_depth"_a, "least"_a,
-             "temperature"_a, "n_moves"_a, "objective"_a,
-             "One more search; `objective` is gini, entropy, error and ridge.")
-        .def("adopt", &Searches::adopt, "i"_a, "others"_a, "j"_a,
-             "Search i goes on from the tree of search j of others over the same X.")
+             "temperature"_a, "n_moves"_a, "objective"_a, "leaf_cost"_a = 0.0,
+             "feature_cost"_a.none() = nb::none(), "monotone"_a.none() = nb::none(),
+             "One more search; `objective` is gini, entropy, error, ridge, the loss of numbers (0 "
+             "squared, 1 Poisson, 2 quantile) and the quantile.")
+        .def("adopt", &Searches::adopt, "i"_a, "left"_a, "right"_a, "feature"_a, "cut"_a,
+             "missing_left"_a, "Search i goes on from this tree, by node in preorder.")
+        .def("drop", &Searches::drop, "i"_a, "Free the memory of search i, which has ended.")
         .def("out_of_bag", &Searches::out_of_bag, "n_trees"_a, "least"_a, "n_tried"_a, "seed"_a,
              "n_threads"_a, "Sums (m k,) over a forest's trees that left a row out, counts (m,).")
         .def("polish", &Searches::polish, "i"_a, "Every test of search i's best tree, again.")
-        .def("grow", &Searches::grow, "i"_a, "Search i starts from the greedy tree.")
+        .def("grow", &Searches::grow, "i"_a, "in_bins"_a = false,
+             "Search i starts from the greedy tree; with `in_bins` at most 255 cuts a feature.")
         .def("advance", &Searches::advance, "moves"_a, "n_threads"_a,
              "Search i does moves[i] moves.")
         .def("aim", &Searches::aim, "i"_a, "objective"_a, "Another objective from now on.")
@@ -266,9 +333,15 @@ void bind(nb::module_& m) {
         .def(
             "best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a,
             "Loss, feature, cut, missing_left of the best test for rows `ids`; with `lean`, of the "
-            "one they prefer.");
+            "one they prefer.")
+        .def("best_two_levels", &Searches::best_two_levels, "ids"_a, "least"_a, "objective"_a,
+             "Loss up to a constant, and (feature, cut) of the best first test for rows `ids` and "
+             "of those on its left and right; −1 for none.");
     m.def("exit_nodes", &py_exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,
           "X"_a, "The node where each row of X leaves a tree.");
+    m.def("monotone_values", &py_monotone_values, "left"_a, "right"_a, "feature"_a, "t"_a,
+          "missing_left"_a, "sign"_a, "value"_a,
+          "Values by node, those of leaves changed until they never fall (sign +1) or rise (−1).");
 }
 
 }  // namespace dm::search

@@ -8,6 +8,13 @@
 
 namespace dm::search {
 
+namespace {
+
+constexpr double kTwoLevels = 0.1;      // of the moves put two levels of tests in a place
+constexpr int64_t kPairedFeatures = 6;  // of them at most, drawn anew each time
+
+}  // namespace
+
 // -- growth ---------------------------------------------------------------------------------------
 
 // Put the features to look at first in features_; how many is in their size: all, or a few.
@@ -34,8 +41,10 @@ void LocalSearch::look(Tree& tree, int32_t at, bool partly) {
     if (partly) node.known = Node::Known::partly;
     search_->enter(&tree.rows[node.first], node.count(), nullptr);
     for (const int32_t feature : features_)
-        search_->purest(settings_.objective, feature, settings_.least, node.next);
-    if (node.next.found()) node.gain = node.loss - node.next.loss;
+        search_->purest(settings_.objective, feature, settings_.least, node.next,
+                        price(tree, at, feature, node.about.weight));
+    if (node.next.found())
+        node.gain = node.loss - node.next.loss - settings_.leaf_cost * root_loss_;
 }
 
 // Split leaves, the one that gains most first, until there are max_leaves. The first split is not
@@ -58,8 +67,10 @@ void LocalSearch::spend(Tree& tree, bool partly, int32_t barred) {
     }
 }
 
-void LocalSearch::grow() {
+void LocalSearch::grow(bool in_bins) {
+    if (in_bins) search_ = &coarse_;
     const auto keep = [&] {
+        search_ = &fine_;
         total_loss(current_);
         best_ = current_;
     };
@@ -79,8 +90,15 @@ double LocalSearch::row_loss(const Tree& tree, int32_t leaf, int32_t row) const 
     const double* cost = &tree.cost[int64_t{leaf} * k];
     if (rows_.classify()) return cost[rows_.label[row]];
     const double* y = rows_.y + int64_t{row} * k;
+    const Objective& objective = settings_.objective;
     double loss = 0.0;
-    for (int32_t c = 0; c < k; ++c) loss += (y[c] - cost[c]) * (y[c] - cost[c]);
+    for (int32_t c = 0; c < k; ++c) switch (objective.number) {
+            case NumberLoss::squared: loss += (y[c] - cost[c]) * (y[c] - cost[c]); break;
+            case NumberLoss::poisson: loss += cost[c] - y[c] * std::log(cost[c]); break;
+            case NumberLoss::quantile:
+                loss += y[c] > cost[c] ? objective.quantile * (y[c] - cost[c])
+                                       : (1.0 - objective.quantile) * (cost[c] - y[c]);
+        }
     return loss;
 }
 
@@ -101,11 +119,14 @@ bool LocalSearch::better(Tree& tree, int32_t at, bool partly) {
     const double slack = 1e-9 * root_loss_;
     Split best;
     pick_features(partly);
+    const double weight = settings_.feature_cost.empty() ? 0.0 : weight_of(tree, at);
+    const double own_price = price(tree, at, node.test.feature, weight);
     if (left.is_leaf() && right.is_leaf()) {
-        best.loss = left.loss + right.loss - slack;
+        best.loss = left.loss + right.loss + own_price - slack;
         search_->enter(&tree.rows[node.first], node.count(), nullptr);
         for (const int32_t feature : features_)
-            search_->purest(settings_.objective, feature, settings_.least, best);
+            search_->purest(settings_.objective, feature, settings_.least, best,
+                            price(tree, at, feature, weight));
     } else {
         double present = 0.0;
         for (int64_t i = node.first; i < node.last;) {
@@ -121,9 +142,10 @@ bool LocalSearch::better(Tree& tree, int32_t at, bool partly) {
                 if (is_left) present += rows_.w[row] * less;
             }
         }
-        best.loss = present - slack;
+        best.loss = present + own_price - slack;
         search_->enter(&tree.rows[node.first], node.count(), lean_.data());
-        for (const int32_t feature : features_) search_->preferred(feature, settings_.least, best);
+        for (const int32_t feature : features_)
+            search_->preferred(feature, settings_.least, best, price(tree, at, feature, weight));
     }
     if (!best.found()) return false;
     node.test = best;
@@ -172,6 +194,30 @@ Split LocalSearch::random_test(Tree& tree, int32_t at) {
     return test;
 }
 
+// The best two levels of tests of a few features in the place of what is at touched_.
+bool LocalSearch::two_levels(Tree& tree) {
+    const Node& node = tree.nodes[touched_];
+    if ((!rows_.classify() && settings_.objective.is_quantile()) || node.count() < 4 ||
+        node.depth + 2 > settings_.max_depth)
+        return false;
+    features_.resize(rows_.n);
+    std::iota(features_.begin(), features_.end(), 0);
+    const int64_t few = std::min<int64_t>(kPairedFeatures, rows_.n);
+    for (int64_t i = 0; i < few; ++i)
+        std::swap(features_[i], features_[i + random_.below(rows_.n - i)]);
+    features_.resize(few);
+    const TwoLevels found = pairs_.best(settings_.objective, &tree.rows[node.first], node.count(),
+                                        features_, settings_.least);
+    if (!found.found()) return false;
+    collapse(tree, touched_);
+    split(tree, touched_, found.top);
+    const int32_t left = tree.nodes[touched_].left, right = tree.nodes[touched_].right;
+    if (found.left.found() && tree.n_leaves < settings_.max_leaves) split(tree, left, found.left);
+    if (found.right.found() && tree.n_leaves < settings_.max_leaves)
+        split(tree, right, found.right);
+    return true;
+}
+
 // Change one place; touched_ says where. False where nothing could be changed.
 bool LocalSearch::change(Tree& tree) {
     inner_.clear();
@@ -181,6 +227,7 @@ bool LocalSearch::change(Tree& tree) {
     if (inner_.empty()) return false;
     const auto any_inner = [&] { return inner_[random_.below(inner_.size())]; };
     touched_ = any_inner(), barred_ = -1;
+    if (random_.unit() < kTwoLevels && two_levels(tree)) return true;
     const double kind = random_.unit();
     if (kind < 0.35) {  // another test, the subtrees as they are
         const Split test = random_test(tree, touched_);
@@ -207,9 +254,13 @@ bool LocalSearch::change(Tree& tree) {
                 weight += tree.nodes[child].about.weight, loss += tree.nodes[child].loss;
                 squares += tree.nodes[child].about.squares;
             }
-            const double cost = leaf_loss(settings_.objective, rows_.classify(), rows_.k,
-                                          totals.data(), {weight, squares, 0}) -
-                                loss;
+            // What a quantile's leaf would lose is not known from sums: any twig may go.
+            const bool is_quantile = !rows_.classify() && settings_.objective.is_quantile();
+            const double cost = is_quantile
+                                    ? random_.unit()
+                                    : leaf_loss(settings_.objective, rows_.classify(), rows_.k,
+                                                totals.data(), {weight, squares, 0}) -
+                                          loss;
             if (cheapest < 0 || cost < least) least = cost, cheapest = at;
         }
         if (cheapest < 0) return false;
@@ -286,6 +337,7 @@ void LocalSearch::restart() {
     root.totals.resize(rows_.k), root.cost.resize(rows_.k), root.rows = current_.rows;
     measure(root, 0);
     root_loss_ = root.nodes[0].loss;
+    row_share_ = root_loss_ / root.nodes[0].about.weight;
     refresh(current_, 0);
     total_loss(current_);
     best_ = current_;

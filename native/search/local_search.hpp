@@ -1,16 +1,18 @@
 // Iterated local search for one hard tree of at most so many leaves.
 //
 // A search holds a tree and improves it by moves. A move changes one place (another test at a node,
-// a subtree grown anew, a twig taken off, a node replaced by its child), mends what the change
-// broke, improves the tests around by TAO's step, spends the leaves it has left where they gain
-// most, and is kept if the loss of the whole tree falls, or rises by no more than a temperature
-// allows that sinks to nothing. Every number drawn comes from the search's own generator, so that
-// a search gives the same tree whatever runs beside it.
+// a subtree grown anew, the best two levels of tests in its place, a twig taken off, a node
+// replaced by its child), mends what the change broke, improves the tests around by TAO's step,
+// spends the leaves it has left where they gain most, and is kept if the loss of the whole tree
+// falls, or rises by no more than a temperature allows that sinks to nothing. Every number drawn
+// comes from the search's own generator, so that a search gives the same tree whatever runs beside
+// it.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "search/pair_search.hpp"
 #include "search/random.hpp"
 #include "search/split_search.hpp"
 
@@ -23,6 +25,10 @@ struct SearchSettings {
     double temperature = 0.0;  // at the start, as a part of the root's loss in a leaf
     int64_t n_moves = 1;       // by when the temperature has sunk to nothing
     uint64_t seed = 0;
+    double leaf_cost = 0.0;  // what each leaf adds to the loss
+    std::vector<double>
+        feature_cost;              // (n,) or empty: what a row pays for each feature it is asked
+    std::vector<int8_t> monotone;  // (n,) or empty: +1 never falls, −1 never rises
     Objective objective;
 };
 
@@ -74,12 +80,12 @@ struct Places {
 
 class LocalSearch {
 public:
-    // `coarse` has the same rows in at most 256 ranks, for the steps of a move; `by_row` (m, n)
-    // holds the ranks of `rows` row by row.
-    LocalSearch(const Rows& rows, const Rows& coarse, const uint16_t* by_row,
+    // `binned` has the same rows in bins, for the steps of a move; `by_row` (m, n) holds the ranks
+    // of `rows` row by row.
+    LocalSearch(const Rows& rows, const Rows& binned, const uint16_t* by_row,
                 const SearchSettings& settings);
 
-    void grow();  // the greedy tree: what CART would give
+    void grow(bool in_bins);  // the greedy tree: what CART would give
     void advance(int64_t n_moves);
     void polish();                         // TAO over the whole best tree, every rank a cut
     void aim(const Objective& objective);  // another loss from now on, from the best tree so far
@@ -94,7 +100,12 @@ private:
     void measure(Tree& tree, int32_t leaf);
     void refresh(Tree& tree, int32_t node);
     void refresh_depth(Tree& tree, int32_t node, int32_t depth);
-    void total_loss(Tree& tree) const;
+    void total_loss(Tree& tree);
+    double paid(const Tree& tree, int32_t node, double& weight) const;
+    double price(const Tree& tree, int32_t node, int32_t feature, double weight) const;
+    double weight_of(const Tree& tree, int32_t node) const;
+    double bent(const Tree& tree);
+    bool two_levels(Tree& tree);
     void release(Tree& tree, int32_t node);
     void collapse(Tree& tree, int32_t node);
     void lift(Tree& tree, int32_t node, bool left);
@@ -120,12 +131,17 @@ private:
     Random random_;
     SplitSearch fine_, coarse_;
     SplitSearch* search_ = &fine_;
+    PairSearch pairs_;
+    QuantileLoss quantile_;
     Tree current_, best_, trial_;
     double root_loss_ = 0.0;
+    double row_share_ = 0.0;  // of it, by weight
     int64_t moves_done_ = 0;
     int32_t touched_ = 0, barred_ = -1;
     std::vector<int32_t> features_, inner_, spare_;
     std::vector<double> lean_;
+    TreeArrays bare_;  // what `bent` looks at
+    std::vector<double> cut_, said_;
 };
 
 }  // namespace dm::search

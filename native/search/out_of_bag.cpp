@@ -31,7 +31,7 @@ public:
             const int64_t row = random_.below(rows.m);
             w_[row] += rows.w[row];
         }
-        sampled_.w = w_.data();
+        sampled_.w = w_.data(), sampled_.each = 0.0;
         for (int64_t i = 0; i < rows.m; ++i)
             (w_[i] > 0.0 ? seen_ : unseen_).push_back(static_cast<int32_t>(i));
         std::iota(features_.begin(), features_.end(), 0);
@@ -57,14 +57,12 @@ private:
         }
         if (!best.found() || is_pure(first, last)) return answer(first, last, from, to, sum, count);
         const auto part = [&](std::vector<int32_t>& ids, int64_t begin, int64_t end) {
-            const uint16_t* column = sampled_.rank + int64_t{best.feature} * sampled_.m;
-            // Cuts of coarse ranks are told in fine ones; the runs of both agree.
+            const uint8_t* column = sampled_.bin + int64_t{best.feature} * sampled_.m;
+            const int32_t* upper = sampled_.upper + int64_t{best.feature} * kMostBins;
             const auto middle =
                 std::stable_partition(ids.begin() + begin, ids.begin() + end, [&](int32_t row) {
-                    const uint16_t rank = column[row];
-                    if (rank == kMissing) return best.missing_left;
-                    return (sampled_.upper ? sampled_.upper[int64_t{best.feature} * 256 + rank]
-                                           : int32_t{rank}) <= best.cut;
+                    const uint8_t bin = column[row];
+                    return bin == kMissingBin ? best.missing_left : upper[bin] <= best.cut;
                 });
             return static_cast<int64_t>(middle - ids.begin());
         };

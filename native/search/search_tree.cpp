@@ -5,18 +5,21 @@
 #include <cmath>
 #include <numeric>
 
+#include "search/monotone.hpp"
+
 namespace dm::search {
 
 // -- the tree and its leaves ----------------------------------------------------------------------
 
-LocalSearch::LocalSearch(const Rows& rows, const Rows& coarse, const uint16_t* by_row,
+LocalSearch::LocalSearch(const Rows& rows, const Rows& binned, const uint16_t* by_row,
                          const SearchSettings& settings)
     : rows_(rows),
       by_row_(by_row),
       settings_(settings),
       random_(settings.seed),
       fine_(rows),
-      coarse_(coarse) {
+      coarse_(binned),
+      pairs_(binned) {
     settings_.max_leaves = std::max<int64_t>(1, std::min(settings.max_leaves, rows.m));
     settings_.least = std::max<int64_t>(1, settings.least);
     const size_t places = static_cast<size_t>(2 * settings_.max_leaves + 1);
@@ -34,6 +37,7 @@ LocalSearch::LocalSearch(const Rows& rows, const Rows& coarse, const uint16_t* b
     spare_.resize(rows.m), lean_.resize(rows.m);
     measure(current_, 0);
     root_loss_ = current_.nodes[0].loss;
+    row_share_ = root_loss_ / current_.nodes[0].about.weight;
     total_loss(current_);
     best_ = current_;
 }
@@ -47,6 +51,8 @@ void LocalSearch::measure(Tree& tree, int32_t leaf) {
     std::fill(totals, totals + k, 0.0);
     node.about = {};
     node.about.count = node.count();
+    const Objective& objective = settings_.objective;
+    const bool poisson = objective.number == NumberLoss::poisson;
     for (int64_t i = node.first; i < node.last; ++i) {
         const int64_t row = tree.rows[i];
         const double w = rows_.w[row];
@@ -57,17 +63,30 @@ void LocalSearch::measure(Tree& tree, int32_t leaf) {
             for (int32_t c = 0; c < k; ++c) {
                 const double y = rows_.y[row * k + c];
                 totals[c] += w * y;
-                node.about.squares += w * y * y;
+                node.about.squares += poisson ? w * x_log_x(y) : w * y * y;
             }
         }
     }
-    const Objective& objective = settings_.objective;
-    node.loss = leaf_loss(objective, rows_.classify(), k, totals, node.about);
     node.known = Node::Known::no;
     const double weight = node.about.weight;
+    if (!rows_.classify() && objective.is_quantile()) {
+        node.loss = 0.0;
+        for (int32_t c = 0; c < k; ++c) {
+            quantile_.start(objective.quantile);
+            for (int64_t i = node.first; i < node.last; ++i)
+                quantile_.add(rows_.y[int64_t{tree.rows[i]} * k + c], rows_.w[tree.rows[i]]);
+            node.loss += quantile_.loss();
+            cost[c] = quantile_.value();
+        }
+        return;
+    }
+    node.loss = leaf_loss(objective, rows_.classify(), k, totals, node.about);
     if (!rows_.classify()) {
-        for (int32_t c = 0; c < k; ++c)
+        for (int32_t c = 0; c < k; ++c) {
             cost[c] = weight > 0.0 ? totals[c] / (weight + objective.ridge) : 0.0;
+            // Where nothing was counted, as if half of a row's mean were (y has a mean of 1).
+            if (poisson) cost[c] = std::max(cost[c], 0.5 / (weight + 1.0));
+        }
         return;
     }
     double squares = 0.0;
@@ -120,7 +139,88 @@ double LocalSearch::subtree_loss(const Tree& tree, int32_t at) const {
     return subtree_loss(tree, node.left) + subtree_loss(tree, node.right);
 }
 
-void LocalSearch::total_loss(Tree& tree) const { tree.loss = subtree_loss(tree, 0); }
+void LocalSearch::total_loss(Tree& tree) {
+    tree.loss = subtree_loss(tree, 0) +
+                settings_.leaf_cost * root_loss_ * static_cast<double>(tree.n_leaves);
+    double weight = 0.0;
+    if (!settings_.feature_cost.empty()) tree.loss += paid(tree, 0, weight);
+    if (!settings_.monotone.empty()) tree.loss += bent(tree);
+}
+
+// -- costs and constraints ------------------------------------------------------------------------
+
+// What the rows of a subtree pay, each for the features that its path asks for first there.
+double LocalSearch::paid(const Tree& tree, int32_t at, double& weight) const {
+    const Node& node = tree.nodes[at];
+    if (node.is_leaf()) {
+        weight = node.about.weight;
+        return 0.0;
+    }
+    double left = 0.0, right = 0.0;
+    const double below = paid(tree, node.left, left) + paid(tree, node.right, right);
+    weight = left + right;
+    return below + price(tree, at, node.test.feature, weight);
+}
+
+double LocalSearch::price(const Tree& tree, int32_t at, int32_t feature, double weight) const {
+    if (settings_.feature_cost.empty()) return 0.0;
+    for (int32_t up = tree.nodes[at].parent; up >= 0; up = tree.nodes[up].parent)
+        if (tree.nodes[up].test.feature == feature) return 0.0;
+    return settings_.feature_cost[feature] * row_share_ * weight;
+}
+
+double LocalSearch::weight_of(const Tree& tree, int32_t at) const {
+    double weight = 0.0;
+    for (int64_t i = tree.nodes[at].first; i < tree.nodes[at].last; ++i)
+        weight += rows_.w[tree.rows[i]];
+    return weight;
+}
+
+// What it costs to bend the leaves' values until they are monotone, about.
+double LocalSearch::bent(const Tree& tree) {
+    TreeArrays& bare = bare_;
+    bare.left.clear(), bare.right.clear(), bare.feature.clear(), bare.missing_left.clear();
+    cut_.clear();
+    std::vector<int32_t> place;
+    const auto visit = [&](const auto& self, int32_t at) -> int64_t {
+        const Node& node = tree.nodes[at];
+        const int64_t id = static_cast<int64_t>(bare.left.size());
+        place.push_back(at);
+        bare.left.push_back(-1), bare.right.push_back(-1), bare.feature.push_back(-1);
+        bare.missing_left.push_back(node.test.missing_left), cut_.push_back(node.test.cut);
+        if (node.is_leaf()) return id;
+        bare.feature[id] = node.test.feature;
+        const int64_t left = self(self, node.left), right = self(self, node.right);
+        bare.left[id] = left, bare.right[id] = right;
+        return id;
+    };
+    visit(visit, 0);
+    const NodeArrays arrays{bare.left.data(), bare.right.data(), bare.feature.data(), cut_.data(),
+                            bare.missing_left.data()};
+    const int64_t n_nodes = static_cast<int64_t>(place.size());
+    const int32_t k = rows_.k;
+    double cost = 0.0;
+    for (int32_t c = rows_.classify() ? 1 : 0; c < k; ++c) {
+        said_.assign(place.size(), 0.0);
+        const auto own = [&](int64_t i) {
+            const Node& leaf = tree.nodes[place[i]];
+            const int64_t at = int64_t{place[i]} * k + c;
+            return rows_.classify() ? tree.totals[at] / std::max(leaf.about.weight, 1e-300)
+                                    : tree.cost[at];
+        };
+        for (int64_t i = 0; i < n_nodes; ++i)
+            if (bare.left[i] < 0) said_[i] = own(i);
+        make_monotone(arrays, n_nodes, settings_.monotone.data(), said_.data());
+        for (int64_t i = 0; i < n_nodes; ++i) {
+            if (bare.left[i] >= 0) continue;
+            const double moved = std::abs(said_[i] - own(i));
+            const bool is_squared =
+                rows_.classify() || settings_.objective.number == NumberLoss::squared;
+            cost += tree.nodes[place[i]].about.weight * (is_squared ? 2.0 * moved * moved : moved);
+        }
+    }
+    return cost;
+}
 
 // -- changes of shape -----------------------------------------------------------------------------
 
@@ -198,7 +298,9 @@ void LocalSearch::widest_gap(const Node& node, const Places& places, Split& test
     const int64_t middle = best_.nodes[node.left].last;
     if (middle == node.first || middle == node.last) return;
     double widest = -1.0;
-    for (int32_t step = 0; step < rows_.n; ++step) {
+    // Another feature may cost more, or may have to be monotone.
+    const bool is_bound = !settings_.feature_cost.empty() || !settings_.monotone.empty();
+    for (int32_t step = 0; step < (is_bound ? 1 : rows_.n); ++step) {
         // The search's own feature first: another must do better than it.
         const int32_t own = node.test.feature, f = step == 0 ? own : step - (step <= own);
         const uint16_t* column = rows_.rank + int64_t{f} * rows_.m;

@@ -285,11 +285,16 @@ class TreeSearches:
 
     def __init__(self, rank: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_ranks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int) -> None: ...
 
-    def add(self, seed: int, max_leaves: int, max_depth: int, least: int, temperature: float, n_moves: int, objective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """One more search; `objective` is gini, entropy, error and ridge."""
+    def add(self, seed: int, max_leaves: int, max_depth: int, least: int, temperature: float, n_moves: int, objective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], leaf_cost: float = 0.0, feature_cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, monotone: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """
+        One more search; `objective` is gini, entropy, error, ridge, the loss of numbers (0 squared, 1 Poisson, 2 quantile) and the quantile.
+        """
 
-    def adopt(self, i: int, others: TreeSearches, j: int) -> None:
-        """Search i goes on from the tree of search j of others over the same X."""
+    def adopt(self, i: int, left: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cut: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], missing_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Search i goes on from this tree, by node in preorder."""
+
+    def drop(self, i: int) -> None:
+        """Free the memory of search i, which has ended."""
 
     def out_of_bag(self, n_trees: int, least: int, n_tried: int, seed: int, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """Sums (m k,) over a forest's trees that left a row out, counts (m,)."""
@@ -297,8 +302,10 @@ class TreeSearches:
     def polish(self, i: int) -> None:
         """Every test of search i's best tree, again."""
 
-    def grow(self, i: int) -> None:
-        """Search i starts from the greedy tree."""
+    def grow(self, i: int, in_bins: bool = False) -> None:
+        """
+        Search i starts from the greedy tree; with `in_bins` at most 255 cuts a feature.
+        """
 
     def advance(self, moves: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None:
         """Search i does moves[i] moves."""
@@ -319,8 +326,18 @@ class TreeSearches:
         Loss, feature, cut, missing_left of the best test for rows `ids`; with `lean`, of the one they prefer.
         """
 
+    def best_two_levels(self, ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], least: int, objective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """
+        Loss up to a constant, and (feature, cut) of the best first test for rows `ids` and of those on its left and right; −1 for none.
+        """
+
 def exit_nodes(left: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], missing_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """The node where each row of X leaves a tree."""
+
+def monotone_values(left: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], missing_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], sign: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    Values by node, those of leaves changed until they never fall (sign +1) or rise (−1).
+    """
 
 class OptimalSearch:
     """Branch and bound for the best small tree."""

@@ -24,7 +24,7 @@ label = rng.integers(0, 3, m).astype(np.int32)
 def searches(n_searches):
     found = _native.TreeSearches(rank, np.full(n, m, np.int32), label, None, np.ones(m), 3)
     for seed in range(n_searches):
-        found.add(seed, 64, 2048, 1, 0.05, 10**9, np.array([1.0, 0.0, 0.0, 0.0]))
+        found.add(seed, 64, 2048, 1, 0.05, 10**9, np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.5]))
     return found
 
 def forest(n_trees):

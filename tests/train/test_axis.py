@@ -66,7 +66,7 @@ def test_another_search_goes_on_from_an_adopted_tree():
     list(first.grow())
     list(first.advance(1.0))
     second = searches_on(X, y, 3, Setting(gini=0, error=1, n_moves=20))
-    second.adopt(first)
+    second.adopt(0, first.nodes(0))
     nodes = second.nodes(0)
     for name in ("left", "right", "feature", "t", "missing_left"):
         assert np.array_equal(getattr(nodes, name), getattr(first.nodes(0), name)), name
@@ -256,7 +256,7 @@ def test_it_can_be_interrupted(monkeypatch):
     X, y = wines()
     calls = []
 
-    def interrupt(self, part):
+    def interrupt(self, part, which=None):
         calls.append(part)
         if len(calls) == 2:
             raise KeyboardInterrupt

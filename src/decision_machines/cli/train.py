@@ -75,16 +75,59 @@ def train(
     refit: Annotated[
         bool, typer.Option("--refit", help="After the score, train again on all rows.")
     ] = False,
+    criterion: Annotated[
+        str | None,
+        typer.Option(
+            "--criterion",
+            help="What one tree is searched for: accuracy, log_loss, auc, balanced or f1; of "
+            "numbers squared_error, absolute_error, quantile or poisson.",
+            show_default="accuracy or squared_error",
+        ),
+    ] = None,
+    quantile: Annotated[
+        float,
+        typer.Option(
+            "--quantile", min=0.0, max=1.0, help="With --criterion quantile: the share below."
+        ),
+    ] = 0.5,
+    leaf_cost: Annotated[
+        float,
+        typer.Option(
+            "--leaf-cost", min=0.0, help="What a leaf must gain, in parts of one leaf's loss."
+        ),
+    ] = 0.0,
+    feature_cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature-cost", help="COLUMN=COST: what a row pays to be asked it, in that unit."
+        ),
+    ] = None,
+    increasing: Annotated[
+        list[str] | None,
+        typer.Option("--increasing", help="A column along which predictions must not fall."),
+    ] = None,
+    decreasing: Annotated[
+        list[str] | None,
+        typer.Option("--decreasing", help="A column along which they must not rise."),
+    ] = None,
     optimal: Annotated[
         bool,
         typer.Option(
             "--optimal", help="The best tree of --depth (3 by default, at most 5), proven."
         ),
     ] = False,
+    best: Annotated[
+        bool,
+        typer.Option(
+            "--best", help="A sum of several learners, tuned (needs torch); a .dm file is soft."
+        ),
+    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(
-            "--time-limit", min=0.001, help="With --optimal: seconds, then the best so far."
+            "--time-limit",
+            min=0.001,
+            help="Of one tree, and with --best: seconds, then the best so far.",
         ),
     ] = None,
     iterations: Annotated[
@@ -101,8 +144,9 @@ def train(
     One tree is searched for rather than grown; --trees N boosts, --oblique --trees N bags. With
     --optimal the best of all trees of a depth is proven, or how far from it one may be. Empty
     cells are missing values, columns of text are categories. The file is written whole or not at
-    all. With --soft the file holds the hard machine: a soft one is a torch module. Ctrl-C on a
-    terminal ends training early, with the best so far; elsewhere nothing is written.
+    all. With --soft the file holds the hard machine, with --best a .dm file the soft one: dm
+    predict and dm serve answer with it. Ctrl-C on a terminal ends training early, with the best so
+    far; elsewhere nothing is written.
 
     [bold]Examples[/]
 
@@ -112,9 +156,13 @@ def train(
 
     dm train rows.csv --target species --auto
 
+    dm train rows.csv --target churned --criterion auc --increasing age --time-limit 10
+
     dm train rows.csv --target species --trees 100 --json
 
     dm train rows.csv --target price --optimal --depth 3 --time-limit 60
+
+    dm train rows.csv --target price --best --time-limit 300 -o model.dm
 
     [bold]Exit codes[/]  0 done; 2 the call or the data is wrong; 130 interrupted.
     """
@@ -132,6 +180,7 @@ def train(
     from ..files.learning_table import integer_columns, read_learning_table
     from ..libraries.targets import target_of
     from .held_out import cart_scores, hold_out, intervals, scores
+    from .of_columns import costs_of, directions_of
     from .output import check_output, write_model
 
     written_as = None
@@ -144,19 +193,39 @@ def train(
     if written_as not in (None, "dm"):
         _refuse_text(rows, output)
     _refuse_contradictions(taken, oblique=oblique, linear=linear, balanced=balanced)
-    given = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
-    refuse_with_optimal(optimal, given | {"--iterations": iterations is not None}, time_limit)
+    many = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
+    names = rows.features.column_names
+    costs = costs_of(feature_cost, names)
+    directions = directions_of(increasing, decreasing, names)
+    searched = {
+        "--leaf-cost": leaf_cost > 0,
+        "--feature-cost": bool(costs),
+        "--increasing": bool(increasing),
+        "--decreasing": bool(decreasing),
+    }
+    is_long = {"--iterations": iterations is not None}
+    refuse_with_optimal(optimal, many | searched | is_long | {"--best": best})
+    _refuse_criterion(criterion, quantile, taken)
+    of_one_tree = {"--leaves": leaves is not None, "--depth": depth is not None, "--auto": auto}
+    of_one_tree |= {"--criterion": criterion is not None and taken.is_classes}
+    not_best = many | searched | is_long | of_one_tree
+    searched |= {"--criterion": criterion is not None, "--time-limit": time_limit is not None}
+    for name in (name for name, is_given in not_best.items() if best and is_given):
+        raise InputError("choosing how to train", f"--best with {name}", f"leave {name} out")
+    for other in (name for name, is_given in many.items() if is_given):
+        for name in (name for name, is_given in searched.items() if is_given):
+            raise InputError("choosing how to train", f"{name} with {other}", f"leave {name} out")
     given_with_auto = {"--leaves": leaves is not None, "--trees": trees > 1, "--soft": soft}
     for name, is_given in given_with_auto.items():
         if auto and is_given:
             raise InputError("choosing how to train", f"--auto with {name}", f"leave {name} out")
     options: dict[str, Any] = {
-        "n_trees": trees,
+        "n_trees": "auto" if best else trees,
         "max_leaves": "auto" if auto else (leaves or MAX_LEAVES),
         "max_depth": depth,
         "oblique": oblique,
         "leaves": "linear" if linear else "constant",
-        "soft": soft,
+        "soft": soft or best,
         "n_iterations": iterations,
         "random_state": seed,
         "n_threads": n_threads,
@@ -164,11 +233,23 @@ def train(
         "keep_best_on_interrupt": sys.stderr.isatty(),
     }
     if optimal:
-        model: Any = optimal_model(options, time_limit, taken, balanced=balanced)
-    elif taken.is_classes:
-        model = DecisionMachineClassifier(**options, class_weight="balanced" if balanced else None)
+        model: Any = optimal_model(
+            options, time_limit, taken, balanced=balanced, criterion=criterion
+        )
     else:
-        model = DecisionMachineRegressor(**options)
+        options |= {
+            "leaf_cost": leaf_cost,
+            "feature_costs": costs or None,
+            "monotone": directions or None,
+            "time_limit": time_limit,
+        }
+        if criterion is not None:
+            options["criterion"] = criterion
+        if taken.is_classes:
+            weight_of = "balanced" if balanced else None
+            model = DecisionMachineClassifier(**options, class_weight=weight_of)
+        else:
+            model = DecisionMachineRegressor(**options, quantile=quantile)
     if not (quiet or as_json):
         lost = f", {rows.dropped} without a target left out" if rows.dropped else ""
         said = f"{len(rows.y)} rows of {rows.features.num_columns} features{lost}"
@@ -180,8 +261,8 @@ def train(
         judged, cart, between = {}, {}, {}
         if held is not None:
             judged = scores(model, held, is_classes=taken.is_classes)
-            if optimal:
-                between = intervals(model, held, is_classes=taken.is_classes)
+            between = intervals(model, held, is_classes=taken.is_classes)
+            if trees == 1 and not best:
                 cart = cart_scores(model, own, held, is_classes=taken.is_classes)
         interrupted = bool(model.report_.get("interrupted", False))
         if refit and held is not None and not interrupted:
@@ -192,11 +273,17 @@ def train(
         sys.exit(130)
     seconds = time.perf_counter() - start
     if output is not None:
-        write_model(model.machine_, output, written_as or "dm")
+        is_soft = best and written_as in (None, "dm")
+        write_model(model.soft_machine_ if is_soft else model.machine_, output, written_as or "dm")
     report = _report(model, rows, taken, own, held, judged, seconds, output)
     report["interrupted"] = interrupted
+    report |= {"intervals": between, "scores of CART": cart}
     if optimal:
-        report |= {"proof": proof(model), "intervals": between, "scores of CART": cart}
+        report["proof"] = proof(model)
+    if best:
+        report["tried"] = [
+            {k: v for k, v in t.items() if k != "tuning"} for t in model.report_["tried"]
+        ]
     if auto:
         report["sizes"] = model.path_.as_dicts()
     if as_json:
@@ -219,6 +306,25 @@ def _refuse_contradictions(
         raise InputError(doing, f"--linear for classes ({taken.why})", "leave --linear out")
     if linear and not oblique:
         raise InputError(doing, "--linear without --oblique", "give --oblique, too")
+
+
+def _refuse_criterion(criterion: str | None, quantile: float, taken: TargetKind) -> None:
+    from ..train.axis.criteria import OF_CLASSES, OF_NUMBERS
+
+    doing = "choosing how to train"
+    known = OF_CLASSES if taken.is_classes else OF_NUMBERS
+    if criterion is not None and criterion not in known:
+        raise InputError(
+            doing,
+            f"--criterion {criterion} ({taken.why})",
+            f"use {', '.join(known[:-1])} or {known[-1]}",
+        )
+    if quantile != 0.5 and criterion != "quantile":
+        raise InputError(
+            doing, "--quantile without --criterion quantile", "give --criterion quantile, too"
+        )
+    if not 0 < quantile < 1:
+        raise InputError(doing, f"--quantile {quantile:g}", "use a number between 0 and 1")
 
 
 def _refuse_text(rows: LearningTable, output: Any) -> None:
@@ -292,6 +398,8 @@ def _print(
         console.print(Text(report["proof"]["words"]), soft_wrap=True)
     if "sizes" in report:
         console.print(Text(f"sizes by cross-validation:\n{model.path_!r}"), soft_wrap=True)
+    if "tried" in report:
+        console.print(Text(str(model.report_)), soft_wrap=True)
     top = list(report["importances"].items())[:5]
     if top:
         said = ", ".join(f"{name} {value:.0%}" for name, value in top)

@@ -6,14 +6,10 @@ import copy
 import time
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..train.optimal.losses import leaf_values, mean_loss, row_losses
 from ..train.sizes import N_FOLDS, SIZES, size_path, sizes_for
+from .row_scores import row_scores
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
     from ..machine import DecisionMachine
     from ..train.rows import Rows
     from ..train.sizes import Scores
@@ -60,9 +56,7 @@ def with_size(estimator: Any, rows: Rows, seed: int, *, complete: bool = False) 
         found: DecisionMachine = probe._learned(own, seed).machine
         return found
 
-    criterion = getattr(estimator, "criterion", None)
-    name = "accuracy" if is_classes else ("D²" if criterion == "absolute_error" else "R²")
-    scores = _right if is_classes else _explained(rows, criterion)
+    name, scores = scores_of(estimator, rows)
     path, interrupted = size_path(
         learn,
         rows,
@@ -96,23 +90,8 @@ def _most(max_depth: int | None) -> int:
     return SIZES[-1] if max_depth is None else min(SIZES[-1], 2 ** min(max_depth, 30))
 
 
-def _right(machine: DecisionMachine, rows: Rows) -> Float[np.ndarray, "m"]:
-    """1 for each row whose class is found."""
-    found: np.ndarray = machine.margin(rows.X).reshape(len(rows), -1).argmax(axis=1) == rows.y
-    return found.astype(np.float64)
-
-
-def _explained(rows: Rows, criterion: str | None) -> Scores:
-    """1 less the error of each row, in parts of what a constant has on average."""
-    criterion = criterion or "squared_error"
-    one = np.zeros(len(rows), np.int64)
-    targets = rows.y.reshape(len(rows), -1)
-    constant = leaf_values(criterion, rows.y, rows.w, one, 1, targets.shape[1])
-    whole = mean_loss(criterion, rows.y, rows.w, constant[one]) or 1.0
-
-    def scores(machine: DecisionMachine, held: Rows) -> Float[np.ndarray, "m"]:
-        said = machine.margin(held.X).reshape(len(held), -1)
-        found: np.ndarray = 1 - row_losses(criterion, held.y, said) / whole
-        return found
-
-    return scores
+def scores_of(estimator: Any, rows: Rows) -> tuple[str, Scores]:
+    """The name of what the estimator looks for, and the score of each row in it."""
+    default = "accuracy" if hasattr(estimator, "classes_") else "squared_error"
+    criterion = getattr(estimator, "criterion", default)
+    return row_scores(criterion, rows, getattr(estimator, "quantile", 0.5))

@@ -165,17 +165,21 @@ class MachineEstimator(BaseEstimator):
         """Store the machine."""
         self.machine_ = self._named(machine)
 
-    def _named(self, machine: DecisionMachine) -> DecisionMachine:
-        """The machine with the names of the training data."""
+    def _named(self, machine: DecisionMachine, **changes: Any) -> DecisionMachine:
+        """The machine with the names of the training data, and other changes."""
         names = getattr(self, "feature_names_in_", None)
         columns = machine.columns
         if names is not None:
             columns = replace(columns, names=tuple(names))
-        return replace(machine, columns=columns, source=type(self).__name__)
+        return replace(machine, columns=columns, source=type(self).__name__, **changes)
 
     def _rows(self, X: Any) -> Float[np.ndarray, "m n"]:
         check_is_fitted(self, "machine_")
         return self._check_X(X, reset=False)
+
+    def encoded(self, X: Any) -> Float[np.ndarray, "m n"]:
+        """(m, n) the rows as numbers: labels as their codes, NaN where something is missing."""
+        return self._rows(X)
 
     def apply(self, X: Any) -> Int[np.ndarray, "m T"]:
         """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
@@ -229,9 +233,11 @@ LIGHT = 0.01
 """Leaves whose rows count less than this share of an average row know too little to decide."""
 
 
-def without_light_leaves(machine: DecisionMachine, rows: Rows) -> DecisionMachine:
+def without_light_leaves(
+    machine: DecisionMachine, rows: Rows, leaf: Int[np.ndarray, "m"] | None = None
+) -> DecisionMachine:
     """A tree of class shares whose leaves of next to no weight answer nearly as all rows do."""
-    leaf = machine.apply(rows.X)[:, 0]
+    leaf = machine.apply(rows.X)[:, 0] if leaf is None else leaf
     weight = np.bincount(leaf, rows.w, machine.n_leaves)
     if np.all(weight >= LIGHT):
         return machine
@@ -311,10 +317,10 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
                 "give a weight for labels that occur in y, or 'balanced'",
             ) from error
 
-    def _named(self, machine: DecisionMachine) -> DecisionMachine:
+    def _named(self, machine: DecisionMachine, **changes: Any) -> DecisionMachine:
         """The machine with names, its codes of classes replaced by the labels."""
         output = replace(machine.output, classes=(self.classes_,))
-        return super()._named(replace(machine, output=output))
+        return super()._named(machine, output=output, **changes)
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""

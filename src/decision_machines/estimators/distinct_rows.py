@@ -46,12 +46,17 @@ def merged_rows(
         X, y, w = X[kept], y[kept], w[kept]
     targets = y.reshape(len(y), -1).astype(np.float64)
     both = np.ascontiguousarray(np.concatenate([X, targets], axis=1)) + 0.0  # -0.0 is 0.0
-    both[np.isnan(both)] = np.nan
+    missing = np.isnan(both)
+    if missing.any():
+        both[missing] = np.nan  # one of the many
     bits = both.view(np.uint64)
-    order = np.argsort(_hash(bits), kind="stable")
-    bits = bits[order]
+    hashed = _hash(bits)
+    order = np.argsort(hashed, kind="stable")
+    hashed = hashed[order]
     is_first = np.ones(len(bits), bool)
-    is_first[1:] = np.any(bits[1:] != bits[:-1], axis=1)
+    is_first[1:] = hashed[1:] != hashed[:-1]
+    alike = np.flatnonzero(~is_first)  # different rows may have the same hash
+    is_first[alike] = np.any(bits[order[alike]] != bits[order[alike - 1]], axis=1)
     first = np.flatnonzero(is_first)
     w = np.add.reduceat(w[order].astype(np.float64), first)
     chosen = order[first]

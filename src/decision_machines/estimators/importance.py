@@ -13,16 +13,20 @@ if TYPE_CHECKING:
 
 
 def feature_importances(
-    machine: DecisionMachine, X: Float[np.ndarray, "m n"], w: Float[np.ndarray, "m"]
+    machine: DecisionMachine,
+    X: Float[np.ndarray, "m n"],
+    w: Float[np.ndarray, "m"],
+    leaf: Int[np.ndarray, "m T"] | None = None,
 ) -> Float[np.ndarray, "n"]:
     """Shares, adding up to 1, of what the tests add to the variance of the trees' answers.
 
     A test between rows of weights a and b, whose mean values below it are u and v, adds
     a b / (a + b) · |u - v|². Where leaves hold the means of their rows this is the impurity
     decrease of CART (squared error, or Gini). An oblique test shares it out by weight times
-    deviation of each feature. Linear leaves count by their mean answers.
+    deviation of each feature. Linear leaves count by their mean answers. `leaf` is what
+    `machine.apply` gives, where it is known.
     """
-    gain = _gains(machine, X, w)
+    gain = _gains(machine, X, w, machine.apply(X) if leaf is None else leaf)
     shares = abs(machine.S)
     if machine.is_oblique:
         z = machine.columns.read(X)
@@ -39,10 +43,13 @@ def feature_importances(
 
 
 def _gains(
-    machine: DecisionMachine, X: Float[np.ndarray, "m n"], w: Float[np.ndarray, "m"]
+    machine: DecisionMachine,
+    X: Float[np.ndarray, "m n"],
+    w: Float[np.ndarray, "m"],
+    leaf: Int[np.ndarray, "m T"],
 ) -> Float[np.ndarray, "J"]:
     """What each test adds to the variance of its tree's values over the rows."""
-    leaf = machine.apply(X) + machine.trees.leaf_start[:-1]
+    leaf = leaf + machine.trees.leaf_start[:-1]
     weight = np.bincount(leaf.ravel(), np.repeat(w, machine.n_trees), machine.n_leaves)
     V = machine.V
     if machine.linear is not None:

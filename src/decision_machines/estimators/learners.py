@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ def _searched(
 ) -> Fit:
     from ..train.axis import axis_tree
 
-    options = {} if estimator.n_iterations is None else {"n_iterations": estimator.n_iterations}
+    options = {} if n_classes is not None else {"quantile": estimator.quantile}
     return axis_tree(
         rows.X,
         rows.y,
@@ -61,14 +62,44 @@ def _searched(
         max_leaves=estimator.max_leaves,
         max_depth=estimator.max_depth,
         min_samples_leaf=estimator.min_samples_leaf or 1,
+        criterion=estimator.criterion,
+        leaf_cost=estimator.leaf_cost,
+        feature_costs=by_feature(estimator, "feature_costs"),
+        monotone=by_feature(estimator, "monotone"),
         sample_weight=rows.w,
         validation=_given(held),
+        n_iterations=estimator.n_iterations,
+        time_limit=estimator.time_limit,
         seed=seed,
         n_threads=estimator.n_threads,
         verbose=estimator.verbose,
         keep_best_on_interrupt=estimator.keep_best_on_interrupt,
         **options,
     )
+
+
+def by_feature(estimator: Any, name: str) -> Any:
+    """What is asked of single features, by their numbers where it was said by their names."""
+    given = getattr(estimator, name)
+    names = [str(each) for each in getattr(estimator, "feature_names_in_", ())]
+    doing = f"fitting a {type(estimator).__name__}"
+    if isinstance(given, Mapping):
+        found = {}
+        for feature, value in given.items():
+            if isinstance(feature, str) and feature not in names:
+                known = f"use a column's name: {', '.join(names[:12])}" if names else "use numbers"
+                raise InputError(doing, f"{name} for {feature!r}, which X does not have", known)
+            found[names.index(feature) if isinstance(feature, str) else feature] = value
+        given = found
+    if name == "monotone" and given is not None:
+        asked = given if isinstance(given, Mapping) else dict(enumerate(given))
+        for feature in (f for f in estimator.labels_ if asked.get(f, 0)):
+            raise InputError(
+                doing,
+                f"monotone for column {names[feature]!r}, which holds text",
+                "leave it out: labels have no order",
+            )
+    return given
 
 
 def _boosted(

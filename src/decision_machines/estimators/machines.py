@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
+from ..train.axis.criteria import OF_CLASSES
 from ..train.defaults import MAX_LEAVES
 from ..train.fit import Fit
 from ..train.hold_out import hold_out
 from ..train.rows import Rows
-from .auto_size import with_size
+from .auto_size import scores_of, with_size
 from .base import MachineClassifier, MachineRegressor, without_light_leaves
 from .distinct_rows import distinct_rows
 from .importance import feature_importances
@@ -25,24 +27,36 @@ from .parameters import (
     THREADS,
     VERBOSE,
     Flag,
+    Kind,
     Number,
     OneOf,
     Whole,
+    check_parameters,
 )
+from .soft_answers import frozen_soft
+from .sums import fit_sum, interval_of, refuse_interval
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from ..progress import Verbosity
 
+BY_FEATURE = Kind(
+    (Mapping, list, tuple, np.ndarray),
+    "a number for each feature, or a dictionary feature → number",
+)
 CONSTRAINTS: dict[str, tuple[Any, ...]] = {
-    "n_trees": (Whole(1),),
+    "n_trees": (Whole(1), AUTO),
     "max_leaves": (Whole(1), AUTO),
     "max_depth": (NOTHING, Whole(0)),
     "oblique": (Flag(),),
     "leaves": (OneOf(("constant", "linear")),),
     "soft": (Flag(),),
     "min_samples_leaf": (NOTHING, Whole(1)),
+    "leaf_cost": (Number(0.0),),
+    "feature_costs": (NOTHING, BY_FEATURE),
+    "monotone": (NOTHING, BY_FEATURE),
+    "time_limit": (NOTHING, Number(0.0, beyond=True)),
     "learning_rate": (
         NOTHING,
         Number(0.0, 1.0, beyond=True, below=False),
@@ -64,16 +78,21 @@ class _DecisionMachine:
 
     def __init__(
         self,
-        n_trees: int = 1,
+        n_trees: int | str = 1,
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
+        criterion: str = "squared_error",
         oblique: bool = False,
         leaves: str = "constant",
         soft: bool = False,
         min_samples_leaf: int | None = None,
+        leaf_cost: float = 0.0,
+        feature_costs: Any = None,
+        monotone: Any = None,
         learning_rate: float | None = 0.1,
         n_iterations: int | None = None,
+        time_limit: float | None = None,
         early_stopping: bool = True,
         patience: int = 20,
         validation_fraction: float | None = None,
@@ -86,12 +105,17 @@ class _DecisionMachine:
         self.n_trees = n_trees
         self.max_leaves = max_leaves
         self.max_depth = max_depth
+        self.criterion = criterion
         self.oblique = oblique
         self.leaves = leaves
         self.soft = soft
         self.min_samples_leaf = min_samples_leaf
+        self.leaf_cost = leaf_cost
+        self.feature_costs = feature_costs
+        self.monotone = monotone
         self.learning_rate = learning_rate
         self.n_iterations = n_iterations
+        self.time_limit = time_limit
         self.early_stopping = early_stopping
         self.patience = patience
         self.validation_fraction = validation_fraction
@@ -105,6 +129,11 @@ class _DecisionMachine:
     _takes_labels = True
 
     def _fit(self: Any, X: Any, y: Any, sample_weight: Any, validation: Any) -> None:
+        check_parameters(self, self._constraints)
+        if self.n_trees == "auto":
+            fit_sum(self, X, y, sample_weight, validation)
+            return
+        refuse_interval(self)
         is_classes = isinstance(self, MachineClassifier)
         before = (getattr(self, "machine_", None), getattr(self, "classes_", None))
         rows = self._read(X, y, sample_weight)
@@ -120,16 +149,19 @@ class _DecisionMachine:
             self.__dict__.pop("learned_", None)
         if self.max_leaves == "auto":
             self._refuse_many()
+        self._refuse_elsewhere()
         chosen, interrupted = with_size(self, own, seed, complete=self.oblique)
         found = learn(chosen, own, held, n_classes, seed)
         if self.warm_start and self.n_trees == 1 and before[0] is not None:
             found = self._better(found, rows if held is None else held)
         machine = found.machine
-        if is_classes and machine.n_trees == 1 and machine.output.link == "identity":
+        is_shares = is_classes and machine.n_trees == 1 and machine.output.link == "identity"
+        if is_shares and self.monotone is None:
             machine = without_light_leaves(machine, rows)
         self._keep(machine)
         self.learned_ = found if self.warm_start else None
         self.soft_ = found.soft if self.soft else None
+        self.soft_machine_ = None if self.soft_ is None else frozen_soft(self.soft_, self.machine_)
         self.history_ = found.history
         self.report_ = {name: value for name, value in found.report.items() if name != "fits"}
         if interrupted:
@@ -151,6 +183,29 @@ class _DecisionMachine:
                     f"give max_leaves as a number, or leave {name} out",
                 )
 
+    def _refuse_elsewhere(self: Any) -> None:
+        """Refuse what only the search for one straight tree knows."""
+        default = "accuracy" if isinstance(self, MachineClassifier) else "squared_error"
+        asked = {
+            "criterion": self.criterion != default,
+            "leaf_cost": self.leaf_cost > 0,
+            "feature_costs": self.feature_costs is not None,
+            "monotone": self.monotone is not None,
+            "time_limit": self.time_limit is not None,
+        }
+        for name in (name for name, is_asked in asked.items() if is_asked):
+            for other, is_wrong in (
+                ("n_trees", self.n_trees > 1),
+                ("oblique", self.oblique),
+                ("soft", self.soft),
+            ):
+                if is_wrong:
+                    raise InputError(
+                        f"fitting a {type(self).__name__}",
+                        f"{name}={getattr(self, name)!r} with {other}={getattr(self, other)}",
+                        f"leave {name} out, or ask for one hard tree of straight tests",
+                    )
+
     def _better(self: Any, found: Any, rows: Rows) -> Any:
         """Of the present tree and the one before it, the one that is better on the rows."""
         before = getattr(self, "learned_", None)
@@ -158,16 +213,12 @@ class _DecisionMachine:
             return found
         if before.machine.n_outputs != found.machine.n_outputs:
             return found
-        losses = []
-        for machine in (found.machine, before.machine):
-            margin = machine.margin(rows.X)
-            Y = rows.y.reshape(len(rows), -1)
-            if hasattr(self, "classes_"):
-                wrong = margin.argmax(axis=1) != rows.y
-                losses.append(np.average(wrong, weights=rows.w))
-            else:
-                losses.append(np.average(np.square(margin - Y).sum(axis=1), weights=rows.w))
-        return found if losses[0] <= losses[1] else before
+        score = scores_of(self, rows)[1]
+        new, old = (
+            np.average(score(machine, rows), weights=rows.w)
+            for machine in (found.machine, before.machine)
+        )
+        return found if new >= old else before
 
     def _read_validation(self: Any, validation: Any) -> Rows:
         """(X, y) or (X, y, weights) as the training rows were read."""
@@ -204,9 +255,10 @@ class _DecisionMachine:
     def _margins(self: Any, X: Any) -> np.ndarray:
         """Margins of the soft machine where it was asked for and is there, else of the hard."""
         rows = self._rows(X)
-        softs = getattr(self, "soft_", None)
-        if softs is None:
-            found: np.ndarray = self.machine_.margin(rows, n_threads=self.n_threads)
+        softs, frozen = getattr(self, "soft_", None), getattr(self, "soft_machine_", None)
+        if frozen is not None or softs is None:
+            answers = self.machine_ if frozen is None else frozen
+            found: np.ndarray = answers.margin(rows, n_threads=self.n_threads)
             return found
         import torch
 
@@ -233,6 +285,11 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     ----------
     n_trees
         How many trees, at most. Boosting with three or more classes fits this many for each class.
+        "auto" is a weighted sum of several learners: our boosting, LightGBM, XGBoost and CatBoost
+        where they are installed, stopped early and tuned end to end, and a forest of soft oblique
+        trees. How much of each is taken is chosen on rows that none of them has seen: by folds, or
+        held out where there are more than 20 000 rows. `report_` says what was tried and what it
+        gave. Needs torch. Best with ``soft=True``.
     max_leaves, max_depth, min_samples_leaf
         Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.
         ``max_leaves="auto"``, for one hard tree, is the smallest size of 1, 2, 3, 4, 6, 8, 12, 16,
@@ -240,6 +297,20 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         within one standard error of the best; see `path_`. It takes fifty short fits more.
         Equal rows count once in `min_samples_leaf`; by default it is 1 for a tree alone, and 20
         (or a twentieth of the rows) for boosted ones.
+    criterion
+        What a tree alone is searched for, chosen and pruned by: "accuracy"; "log_loss"; "auc", of
+        several classes the mean of each against the others; "balanced", the mean of the classes'
+        accuracies; or "f1", the mean of the classes' F1. With the last two the probabilities are
+        those of classes made more equal in number.
+    leaf_cost
+        What a leaf of a tree alone must gain, in parts of the loss of a tree of one leaf.
+    feature_costs
+        What a row pays for being asked a feature, once on its path, in the same unit: a number
+        for each feature, or a dictionary of names (or numbers) of features.
+    monotone
+        1 for a feature along which the probability of the second of two classes must not fall, -1
+        where it must not rise, else 0; or a dictionary. It holds for all inputs, and
+        ``machine_.is_monotone`` proves it.
     oblique
         Whether a test weighs all features.
     leaves
@@ -253,6 +324,9 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     n_iterations
         Moves of each search, or steps of an oblique tree's training: more take longer and find
         more. 0 leaves trees greedy. By default what the data ask for.
+    time_limit
+        Seconds. Of a tree alone the best so far is taken then; of ``n_trees="auto"`` what is not
+        finished is left out. The result then depends on how fast the computer is.
     validation_fraction
         Share of the distinct rows that choose among trees and are not learned from. By default the
         learner's own rule: a fifth or a quarter that is learned from in the end, where it can be.
@@ -279,6 +353,9 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         What was learned, a `DecisionMachine`: predict, explain, draw, write it.
     soft_
         The torch module behind soft answers, a list of them for bagged trees, or None.
+    soft_machine_
+        What soft answers are computed with: the same without torch, an `Assembly` that is saved,
+        served and streamed as machines are; None for linear leaves.
     path_
         With ``max_leaves="auto"``: sizes, scores and standard errors, a `SizePath`; print it, or
         ``path_.plot()`` it.
@@ -301,21 +378,27 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 
     _constraints = CONSTRAINTS | {
         "class_weight": CLASS_WEIGHT,
+        "criterion": (OneOf(OF_CLASSES),),
         "leaves": (OneOf(("constant",)),),
     }
 
     def __init__(
         self,
-        n_trees: int = 1,
+        n_trees: int | str = 1,
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
+        criterion: str = "accuracy",
         oblique: bool = False,
         leaves: str = "constant",
         soft: bool = False,
         min_samples_leaf: int | None = None,
+        leaf_cost: float = 0.0,
+        feature_costs: Any = None,
+        monotone: Any = None,
         learning_rate: float | None = 0.1,
         n_iterations: int | None = None,
+        time_limit: float | None = None,
         early_stopping: bool = True,
         patience: int = 20,
         validation_fraction: float | None = None,
@@ -330,12 +413,17 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
             n_trees,
             max_leaves=max_leaves,
             max_depth=max_depth,
+            criterion=criterion,
             oblique=oblique,
             leaves=leaves,
             soft=soft,
             min_samples_leaf=min_samples_leaf,
+            leaf_cost=leaf_cost,
+            feature_costs=feature_costs,
+            monotone=monotone,
             learning_rate=learning_rate,
             n_iterations=n_iterations,
+            time_limit=time_limit,
             early_stopping=early_stopping,
             patience=patience,
             validation_fraction=validation_fraction,
@@ -384,9 +472,18 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     """One small and accurate tree, or many, for numbers.
 
-    How trees are found, parameters and attributes are those of `DecisionMachineClassifier`. With
+    How trees are found, parameters and attributes are those of `DecisionMachineClassifier`, but for
+    `criterion`: "squared_error"; "absolute_error"; "quantile", with `quantile` the share of rows
+    that should lie below the prediction; or "poisson", the deviance of counts and rates;
+    ``n_trees="auto"`` knows "huber:1", "gamma" and "tweedie:1.5", too. With
     ``oblique=True`` and ``leaves="linear"`` leaves are linear functions of the features. y may have
-    several columns.
+    several columns, except with ``n_trees="auto"``.
+
+    Parameters
+    ----------
+    interval
+        With ``n_trees="auto"``, the share of rows that `predict_interval` should cover, such as
+        0.9.
 
     Examples
     --------
@@ -398,7 +495,66 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     True
     """
 
-    _constraints = CONSTRAINTS
+    _constraints = CONSTRAINTS | {
+        "criterion": (Kind((str,), "the name of a criterion"),),
+        "quantile": (Number(0.0, 1.0, beyond=True),),
+        "interval": (NOTHING, Number(0.0, 1.0, beyond=True)),
+    }
+
+    def __init__(
+        self,
+        n_trees: int | str = 1,
+        *,
+        max_leaves: int | str = MAX_LEAVES,
+        max_depth: int | None = None,
+        criterion: str = "squared_error",
+        quantile: float = 0.5,
+        oblique: bool = False,
+        leaves: str = "constant",
+        soft: bool = False,
+        min_samples_leaf: int | None = None,
+        leaf_cost: float = 0.0,
+        feature_costs: Any = None,
+        monotone: Any = None,
+        learning_rate: float | None = 0.1,
+        n_iterations: int | None = None,
+        time_limit: float | None = None,
+        early_stopping: bool = True,
+        patience: int = 20,
+        validation_fraction: float | None = None,
+        warm_start: bool = False,
+        interval: float | None = None,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        verbose: Verbosity = False,
+        keep_best_on_interrupt: bool = False,
+    ) -> None:
+        super().__init__(
+            n_trees,
+            max_leaves=max_leaves,
+            max_depth=max_depth,
+            criterion=criterion,
+            oblique=oblique,
+            leaves=leaves,
+            soft=soft,
+            min_samples_leaf=min_samples_leaf,
+            leaf_cost=leaf_cost,
+            feature_costs=feature_costs,
+            monotone=monotone,
+            learning_rate=learning_rate,
+            n_iterations=n_iterations,
+            time_limit=time_limit,
+            early_stopping=early_stopping,
+            patience=patience,
+            validation_fraction=validation_fraction,
+            warm_start=warm_start,
+            random_state=random_state,
+            n_threads=n_threads,
+            verbose=verbose,
+            keep_best_on_interrupt=keep_best_on_interrupt,
+        )
+        self.quantile = quantile
+        self.interval = interval
 
     def fit(
         self,
@@ -429,3 +585,18 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         check_is_fitted(self, "machine_")
         margins = self._margins(X)
         return self.machine_.decide(margins)
+
+    def predict_interval(self, X: Any) -> Float[np.ndarray, "m 2"]:
+        """(m, 2) bounds that hold the share ``interval`` of new rows, where those are alike.
+
+        By conformal calibration: the errors on rows that were not learned from say how far below
+        and above its prediction a row may lie. Half of the share that is not covered lies on each
+        side; with too few rows judged a bound is infinite.
+        """
+        check_is_fitted(self, "machine_")
+        return interval_of(self, self.predict(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.n_trees != "auto"
+        return tags

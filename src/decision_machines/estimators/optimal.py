@@ -64,11 +64,6 @@ class _OptimalTree:
     gap_: float
     is_optimal_: bool
 
-    def encoded(self: Any, X: Any) -> np.ndarray:
-        """(m, n) the rows as numbers: labels as their codes, NaN where something is missing."""
-        found: np.ndarray = self._rows(X)
-        return found
-
     def _merge(self, x: np.ndarray, codes: np.ndarray, w: np.ndarray) -> Rows:
         return merged_rows(x, codes, w)
 
@@ -114,11 +109,13 @@ class _OptimalTree:
         if interrupted:
             found.report["interrupted"] = True
         machine = found.machine
-        self.report_, self.history_ = found.report, found.history
+        leaf = machine.apply(rows.X)[:, 0] if self.labels_ else found.report["leaf"]
+        report = {name: value for name, value in found.report.items() if name != "leaf"}
+        self.report_, self.history_ = report, found.history
         self.objective_, self.bound_ = found.report["objective"], found.report["bound"]
         self.is_optimal_ = found.report["is_optimal"]
         if criterion == "error":
-            own = without_light_leaves(machine, replace(rows, w=rows.w / rows.w.mean()))
+            own = without_light_leaves(machine, replace(rows, w=rows.w / rows.w.mean()), leaf)
             if own is not machine:
                 lost = mean_loss(criterion, rows.y, rows.w, own.margin(rows.X))
                 self.objective_ = lost + self.leaf_penalty * own.n_leaves
@@ -127,7 +124,9 @@ class _OptimalTree:
         self._keep(machine)
         self._learned_from = (rows, chosen.max_leaves)
         self.soft_ = None
-        self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
+        self.feature_importances_ = feature_importances(
+            self.machine_, rows.X, rows.w, leaf[:, None]
+        )
 
     def __getstate__(self: Any) -> Any:
         """The rows that were learned from are not part of a file."""

@@ -51,7 +51,7 @@ class SizePath:
     """
 
     name: str
-    """Of the score: "accuracy", "R²" or "D²"."""
+    """Of the score: "accuracy", "AUC", "R²", "D²", ..."""
     sizes: tuple[int, ...]
     """Leaves, at most, ascending."""
     score: tuple[float, ...]

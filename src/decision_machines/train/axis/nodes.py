@@ -28,6 +28,8 @@ class Nodes:
     feature: Int[np.ndarray, "N"]
     t: Float[np.ndarray, "N"]
     missing_left: Bool[np.ndarray, "N"]
+    cut: Int[np.ndarray, "N"] | None = None
+    """The last rank that goes left, for searches that go on from here."""
 
     @classmethod
     def of(cls, found: dict[str, np.ndarray], ranks: Ranks) -> Nodes:
@@ -39,11 +41,20 @@ class Nodes:
             if below < 0:  # only missing values go left
                 below = cut
             t[i] = ranks.threshold(feature, below, above)
-        return cls(found["left"], found["right"], found["feature"], t, found["missing_left"])
+        names = ("left", "right", "feature")
+        return cls(*(found[name] for name in names), t, found["missing_left"], found["cut"])
 
     @property
     def n_leaves(self) -> int:
         return int(np.sum(self.left < 0))
+
+    @property
+    def ends(self) -> Int[np.ndarray, "N"]:
+        """Node i's subtree is i, ..., ends[i] - 1."""
+        end = np.arange(1, len(self.left) + 1)
+        for i in np.flatnonzero(self.left >= 0)[::-1]:  # children come after their parents
+            end[i] = max(end[self.left[i]], end[self.right[i]])
+        return end
 
     def exits(self, X: Float[np.ndarray, "m n"]) -> Int[np.ndarray, "m"]:
         """The node where each row leaves the tree."""
@@ -51,34 +62,109 @@ class Nodes:
             self.left, self.right, self.feature, self.t, self.missing_left, np.ascontiguousarray(X)
         )
 
+    def without(self, at: int) -> Nodes:
+        """The tree with a leaf in the place of node `at`."""
+        kept = np.ones(len(self.left), bool)
+        kept[at + 1 : self.ends[at]] = False
+        new = np.cumsum(kept) - 1
+        left, right = self.left.copy(), self.right.copy()
+        left[at] = right[at] = -1
+        children = [np.where(c[kept] < 0, -1, new[c[kept]]) for c in (left, right)]
+        rest = (self.feature[kept], self.t[kept], self.missing_left[kept])
+        return Nodes(*children, *rest, None if self.cut is None else self.cut[kept])
+
     def values(
         self,
         answers: Float[np.ndarray, "m k"],
         w: Float[np.ndarray, "m"],
         exits: Int[np.ndarray, "m"],
         shrinks: Sequence[float] = (0.0,),
+        quantile: float | None = None,
     ) -> Float[np.ndarray, "s N k"]:
-        """What each node says: its rows' mean, drawn towards its parent's.
+        """What each node says: its rows' mean or quantile, drawn towards its parent's.
 
         A node departs from its parent by only a part of what its rows ask for, as if so many more
         rows that ask for nothing stood in the parent. 0 gives the plain means.
         """
         N = len(self.left)
-        weight = np.bincount(exits, w, N)
+        if quantile is not None:
+            weight = self._sums(np.bincount(exits, w, N))
+            return self._drawn(self._quantiles(answers, w, exits, quantile), weight, shrinks)
         totals = np.stack([np.bincount(exits, w * column, N) for column in answers.T], axis=1)
-        inner = np.flatnonzero(self.left >= 0)
-        for i in inner[::-1]:  # children come after their parents
-            weight[i] = weight[self.left[i]] + weight[self.right[i]]
-            totals[i] = totals[self.left[i]] + totals[self.right[i]]
-        mean = totals / weight[:, None]
-        out = np.repeat(mean[None], len(shrinks), axis=0)
+        return self.shares(totals, np.bincount(exits, w, N), shrinks)
+
+    def shares(
+        self,
+        totals: Float[np.ndarray, "N k"],
+        weight: Float[np.ndarray, "N"],
+        shrinks: Sequence[float] = (0.0,),
+    ) -> Float[np.ndarray, "s N k"]:
+        """The same from the totals and weights of the leaves' rows."""
+        weight = self._sums(weight)
+        return self._drawn(self._sums(totals) / weight[:, None], weight, shrinks)
+
+    def _sums(self, of_leaves: np.ndarray) -> np.ndarray:
+        """Of each node, over the leaves below."""
+        found = of_leaves.copy()
+        for i in np.flatnonzero(self.left >= 0)[::-1]:
+            found[i] = found[self.left[i]] + found[self.right[i]]
+        return found
+
+    def _drawn(self, own: np.ndarray, weight: np.ndarray, shrinks: Sequence[float]) -> np.ndarray:
+        out = np.repeat(own[None], len(shrinks), axis=0)
         keeps = weight / (weight + np.asarray(shrinks)[:, None])  # (s, N)
-        for i in inner if any(shrinks) else ():
+        for i in np.flatnonzero(self.left >= 0) if any(shrinks) else ():
             children = [self.left[i], self.right[i]]
-            out[:, children] = out[:, i, None] + keeps[:, i, None, None] * (
-                mean[children] - mean[i]
-            )
+            out[:, children] = out[:, i, None] + keeps[:, i, None, None] * (own[children] - own[i])
         return out
+
+    def _quantiles(
+        self, answers: np.ndarray, w: np.ndarray, exits: np.ndarray, quantile: float
+    ) -> np.ndarray:
+        """(N, k) the least number of each node's rows with that share of them at or below it."""
+        out = np.zeros((len(self.left), answers.shape[1]))
+        for c, y in enumerate(answers.T):
+            order = np.argsort(y, kind="stable")
+            y, weights, leaf = y[order], w[order], exits[order]
+            for i, end in enumerate(self.ends):
+                own = (leaf >= i) & (leaf < end)
+                if own.any():
+                    sums = np.cumsum(weights[own])
+                    share = quantile * sums[-1] * (1 - 1e-12)
+                    out[i, c] = y[own][np.searchsorted(sums, share)]
+        return out
+
+    def monotone(
+        self, values: Float[np.ndarray, "s N k"], sign: Int[np.ndarray, "n"], *, is_shares: bool
+    ) -> Float[np.ndarray, "s N k"]:
+        """Values changed until no leaf's falls (sign 1) or rises (-1) along a feature.
+
+        `is_shares` for two classes: the second one's share is meant.
+        """
+        found = values.copy()
+        for each in found:
+            for c in range(1 if is_shares else 0, values.shape[2]):
+                each[:, c] = _native.monotone_values(
+                    self.left, self.right, self.feature, self.t, self.missing_left, sign,
+                    np.ascontiguousarray(each[:, c]),
+                )  # fmt: skip
+            if is_shares:
+                each[:, 0] = 1 - each[:, 1]
+        return found
+
+    def paid(self, costs: Float[np.ndarray, "n"], weight: Float[np.ndarray, "N"]) -> float:
+        """What a row pays on average for the different features on its path.
+
+        `weight` is that of the rows that end in each node.
+        """
+        below, total = self._sums(weight), 0.0
+        asked: list[frozenset[int]] = [frozenset()] * len(self.left)
+        for i in np.flatnonzero(self.left >= 0):
+            feature = int(self.feature[i])
+            if feature not in asked[i]:
+                total += float(costs[feature] * below[i])
+            asked[self.left[i]] = asked[self.right[i]] = asked[i] | {feature}
+        return total / max(float(below[0]), 1e-300)
 
     def machine(
         self, values: Float[np.ndarray, "N k"], n_features: int, classes: Any, source: str

@@ -55,6 +55,10 @@ class Ranks:
             largest.append(values[last])
         return cls(rank, tuple(least), tuple(largest))
 
+    def take(self, which: Int[np.ndarray, "k"]) -> Ranks:
+        """The same ranks, of some of the rows."""
+        return Ranks(np.ascontiguousarray(self.rank[:, which]), self.least, self.largest)
+
     @property
     def n_ranks(self) -> Int[np.ndarray, "n"]:
         return np.array([len(values) for values in self.least], np.int32)

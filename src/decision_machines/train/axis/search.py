@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .nodes import Nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
     from .ranks import Ranks
     from .standard_rows import StandardRows
@@ -32,6 +32,10 @@ MOST_OUTPUTS = 6
 """A target of more numbers is searched in this many of its principal directions."""
 
 
+NUMBER_LOSSES = ("squared", "poisson", "quantile")
+"""As the native search counts them."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """What one search aims at."""
@@ -42,7 +46,12 @@ class Setting:
     error: float = 0.0
     """Weight of the share of rows that are not of their leaf's largest class."""
     ridge: float = 0.0
-    """Numbers only: as if so many rows of the overall mean stood in every leaf."""
+    """Squared error only: as if so many rows of the overall mean stood in every leaf."""
+    number: str = "squared"
+    """What numbers lose: "squared", "poisson" or "quantile"."""
+    quantile: float = 0.5
+    power: float = 0.0
+    """How strongly rare classes are lifted, see `class_factors`."""
     taught: float = 0.0
     """How much of the target is what a forest says of rows that it has not seen."""
     least: int = 1
@@ -56,7 +65,10 @@ class Setting:
 
     @property
     def objective(self) -> np.ndarray:
-        return np.array([self.gini, self.entropy, self.error, self.ridge])
+        number = NUMBER_LOSSES.index(self.number)
+        return np.array(
+            [self.gini, self.entropy, self.error, self.ridge, number, self.quantile], np.float64
+        )
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,21 @@ class Limits:
     max_depth: int | None
     seed: int
     n_threads: int
+    leaf_cost: float = 0.0
+    """What a leaf must gain, in parts of the loss of a tree of one leaf."""
+    feature_costs: Float[np.ndarray, "n"] | None = None
+    """What a row pays for each feature on its path, in the same unit."""
+    monotone: Int[np.ndarray, "n"] | None = None
+    """1 where answers may not fall as a feature grows, -1 where they may not rise."""
+
+    @property
+    def constraints(self) -> dict[str, Any]:
+        """For the native search."""
+        return {
+            "leaf_cost": self.leaf_cost,
+            "feature_cost": self.feature_costs,
+            "monotone": self.monotone,
+        }
 
 
 class Searches:
@@ -87,6 +114,10 @@ class Searches:
         label, y = (rows.label, rows.y) if target is None else (None, target)
         k = rows.k if target is None else target.shape[1]
         self._native = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, rows.w, k)
+        # A target that is not the rows' own can be bent in no direction.
+        constraints = (
+            limits.constraints if target is None else limits.constraints | {"monotone": None}
+        )
         # Each its own numbers, whatever stands beside it.
         for i, setting in enumerate(self.settings):
             own = np.random.SeedSequence([limits.seed, i]).generate_state(1, np.uint64)[0]
@@ -98,25 +129,33 @@ class Searches:
                 setting.temperature,
                 max(1, setting.n_moves),
                 setting.objective,
+                **constraints,
             )
 
-    def grow(self) -> Iterator[None]:
+    def grow(self, *, in_bins: bool = False) -> Iterator[None]:
         """The greedy tree of every setting; a pause after each."""
         for i in range(len(self.settings)):
-            self._native.grow(i)
+            self._native.grow(i, in_bins)
             yield
 
-    def adopt(self, others: Searches) -> None:
-        """Go on from the trees of `others`, search by search."""
-        for i in range(len(self.settings)):
-            self._native.adopt(i, others._native, i)
+    def adopt(self, i: int, nodes: Nodes) -> None:
+        """Search i goes on from this tree over rows with the same ranks."""
+        assert nodes.cut is not None
+        self._native.adopt(i, nodes.left, nodes.right, nodes.feature, nodes.cut, nodes.missing_left)
 
-    def advance(self, part: float) -> Iterator[None]:
-        """Bring every search to this part of its moves; a pause now and then to be interrupted.
+    def drop(self, i: int) -> None:
+        """Free what search i holds; it has ended."""
+        self._native.drop(i)
+
+    def advance(self, part: float, which: Sequence[int] | None = None) -> Iterator[None]:
+        """Bring searches, all or `which`, to this part of their moves; pauses to be interrupted.
 
         What is found does not depend on where the pauses are.
         """
-        goal = np.array([round(part * s.n_moves) for s in self.settings])
+        live = range(len(self.settings)) if which is None else which
+        goal = self.done.copy()
+        for i in live:
+            goal[i] = max(goal[i], round(part * self.settings[i].n_moves))
         step = 4
         while np.any(self.done < goal):
             moves = np.minimum(goal - self.done, step)
@@ -126,8 +165,8 @@ class Searches:
             if time.perf_counter() - start < PATIENCE / 2:
                 step *= 2
             yield
-        for i, setting in enumerate(self.settings):
-            if setting.n_moves:
+        for i in live:
+            if self.settings[i].n_moves:
                 self._native.polish(i)
                 yield
 

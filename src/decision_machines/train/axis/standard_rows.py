@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import InputError
 from ..rows import Rows, read_rows
 
 if TYPE_CHECKING:
@@ -71,15 +72,19 @@ def standard_rows(
 
 
 def standardised(
-    given: Rows, n_classes: int | None, like: StandardRows | None = None
+    given: Rows,
+    n_classes: int | None,
+    like: StandardRows | None = None,
+    *,
+    is_count: bool = False,
 ) -> StandardRows:
-    """Rows that are read, in numbers of ordinary size."""
+    """Rows that are read, in numbers of ordinary size; counts keep their zero."""
     given.weighted(DOING)  # refuses rows that all weigh nothing
     rows = StandardRows(given.X, given.w, n_classes or 1)
     if n_classes is not None:
         rows = replace(rows, label=given.y.astype(np.int32))
     else:
-        rows = _numbered(rows, given.y, like)
+        rows = _numbered(rows, given.y, like, is_count)
     kept = rows.w > 0
     rows = rows if kept.all() else rows.take(kept)
     # A weight may be of any size; its mean must not decide how strongly values are shrunk.
@@ -88,11 +93,18 @@ def standardised(
 
 
 def _numbered(
-    rows: StandardRows, y: Float[np.ndarray, "m k"], like: StandardRows | None
+    rows: StandardRows, y: Float[np.ndarray, "m k"], like: StandardRows | None, is_count: bool
 ) -> StandardRows:
+    if is_count:
+        _check_counts(y)
     if like is not None:
         assert like.centre is not None
         centre, scale = like.centre, like.scale
+    elif is_count:
+        centre = np.zeros(y.shape[1])
+        top = float(y.max()) or 1.0
+        scale = float(np.average((y / top).mean(axis=1), weights=rows.w / rows.w.max())) * top
+        scale = scale or 1.0
     else:
         # Halves and a division by the largest first: neither sums nor squares may overflow.
         centre = np.average(y / 2, axis=0, weights=rows.w / rows.w.max()) * 2
@@ -101,3 +113,13 @@ def _numbered(
         scale = min(scale * float(spread) * 2, np.finfo(np.float64).max) or 1.0
     standard = (y / 2 - centre / 2) / (scale / 2)
     return replace(rows, y=np.ascontiguousarray(standard), k=y.shape[1], centre=centre, scale=scale)
+
+
+def _check_counts(y: Float[np.ndarray, "m k"]) -> None:
+    if y.min(initial=0.0) < 0:
+        row = int(np.argmin(y.min(axis=1)))
+        raise InputError(
+            DOING,
+            f"criterion='poisson' and y[{row}] = {y[row].min()}",
+            "give counts or rates of at least 0, or use another criterion",
+        )

@@ -87,6 +87,7 @@ def optimal_tree(
     -------
     Fit
         The report has objective, bound, gap and is_optimal; bound is true wherever the search ends.
+        `leaf` there is the leaf of each row.
 
     Examples
     --------
@@ -100,9 +101,8 @@ def optimal_tree(
         rows, n_classes, criterion, limits, label_features, names,
         seed, n_threads, verbose, keep_best_on_interrupt, target,
     )  # fmt: skip
-    return Fit(
-        tree_machine(found, rows.X.shape[1], n_classes), report=found.report, history=found.history
-    )
+    machine = tree_machine(found, rows.X.shape[1], n_classes)
+    return Fit(machine, report=found.report | {"leaf": found.leaf}, history=found.history)
 
 
 @dataclass(frozen=True)
