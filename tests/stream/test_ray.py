@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 
 import numpy as np
 import pytest
 from stream.conftest import NAMES, expected, files, rows
 
 import decision_machines as dm
+from decision_machines.stream import ray_cluster
+from decision_machines.stream.records import UNFINISHED, Records
+from decision_machines.stream.signs import Signs
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("ray.data", reason="ray.data is not installed")
@@ -80,3 +84,29 @@ def test_a_broken_file_is_named_and_the_others_stay(machine, folder, cluster, tm
     (tmp_path / "in" / "b.parquet").write_bytes(whole[:-20] + b"x" * 20)
     with pytest.raises(dm.DecisionMachinesError, match=r"b\.parquet"):
         dm.stream.score(machine, tmp_path / "in", tmp_path / "out", engine="ray")
+
+
+@pytest.mark.parametrize("engine", ["ray", "spark"])
+@pytest.mark.parametrize("timeout", [0, -1.0])
+def test_what_is_no_time_is_refused(machine, folder, engine, timeout):
+    with pytest.raises(dm.InputError, match="timeout"):
+        dm.stream.score(machine, folder / "in", folder / "no", engine=engine, timeout=timeout)
+
+
+def test_workers_that_show_nothing_are_given_up(machine, folder, cluster, monkeypatch):
+    monkeypatch.setattr(ray_cluster, "_score", lambda *given: time.sleep(600))
+    call = {"engine": "ray", "timeout": 1.0}
+    with pytest.raises(dm.TimedOutError, match=r"0\.parquet and 3 more files are not done"):
+        dm.stream.score(machine, folder / "in", folder / "stuck", **call)
+
+
+def test_a_file_that_grows_is_a_sign(tmp_path):
+    records = Records(str(tmp_path))
+    signs = Signs(records, 0.2, "Ray")
+    for n in range(4):
+        (tmp_path / f".a{UNFINISHED}").write_bytes(b"x" * n)
+        time.sleep(0.15)
+        signs.look(False, ["a"])
+    time.sleep(0.3)
+    with pytest.raises(dm.TimedOutError, match=r"for 0\.2 s; a are not done"):
+        signs.look(False, ["a"])

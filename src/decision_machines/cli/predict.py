@@ -90,8 +90,8 @@ def predict(
         float,
         typer.Option(
             "--timeout",
-            help="Seconds without a sign of any Dask worker after which the run is given up; what "
-            "is finished stays.",
+            help="Seconds without a sign of any worker of a cluster after which the run is given "
+            "up; what is finished stays.",
         ),
     ] = 600.0,
     fresh: Annotated[

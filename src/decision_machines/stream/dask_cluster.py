@@ -8,10 +8,11 @@ import queue
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, MissingLibraryError, TimedOutError
+from ..errors import InputError, MissingLibraryError
 from ..machine.digest import digest
 from .functions import task_of
 from .records import Records
+from .signs import timed_out
 from .work import Done, Scorer, Task, on_worker
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def work(
             while waiting:
                 future = heard.next(timeout)
                 if future is None:
-                    raise _timed_out([place[future].path for future in waiting], timeout)
+                    raise timed_out("Dask", [place[future].path for future in waiting], timeout)
                 waiting.discard(future)
                 part = place[future]
                 yield part, _result(future, part)
@@ -109,16 +110,6 @@ class _Heard:
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self.client.unsubscribe_topic(self.topic)
-
-
-def _timed_out(paths: list[str], timeout: float | None) -> TimedOutError:
-    more = f" and {len(paths) - 1} more files" if len(paths) > 1 else ""
-    return TimedOutError(
-        "scoring with Dask",
-        f"no worker has reported any progress for {timeout:g} s; {min(paths)}{more} are not done",
-        "look into the workers' logs and run again, which goes on with these files; a longer "
-        "timeout=, or timeout=None, waits longer",
-    )
 
 
 def _result(future: Any, part: Part) -> Done:

@@ -11,6 +11,7 @@ from ..errors import DecisionMachinesError, InputError, MissingLibraryError
 from ..machine.digest import digest
 from .answers import arrow
 from .functions import task_of
+from .signs import LOOK_SECONDS, Signs
 from .work import Done, Scorer, Task, on_worker
 
 if TYPE_CHECKING:
@@ -38,10 +39,12 @@ def work(
     """Score every file in some task, which writes the answers and the record.
 
     A worker that dies takes nothing with it: its unfinished file is not part of the output, and Ray
-    gives its file to another.
+    gives its file to another. The run is given up after `timeout` seconds in which no file was
+    finished and none grew.
     """
     if not todo:
         return
+    signs = Signs(records, timeout, "Ray")
     ray = _ray()
     with _session(cluster):
         task, name = on_worker(scorer.task), digest(scorer.machine)
@@ -54,11 +57,14 @@ def work(
         waiting = list(place)
         try:
             while waiting:
-                (done, *_), waiting = ray.wait(waiting)
-                yield place[done], _result(ray, done, place[done])
+                ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
+                signs.look(bool(ready), [place[one].path for one in waiting])
+                for done in ready:
+                    yield place[done], _result(ray, done, place[done])
         finally:
             for one in waiting:
-                ray.cancel(one)
+                # A task that hangs does not hear of it otherwise.
+                ray.cancel(one, force=signs.are_missing)
 
 
 def _score(

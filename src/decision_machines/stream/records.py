@@ -197,11 +197,25 @@ class Records:
                     os.remove(os.path.join(self.folder, record["output"]))
             os.remove(os.path.join(self.home, name))
 
+    def _unfinished(self) -> list[str]:
+        return [
+            os.path.join(root, name)
+            for root, _, files in os.walk(self.folder)
+            for name in files
+            if _is_unfinished(name)
+        ]
+
+    def sizes(self) -> dict[str, int]:
+        """The unfinished files and how far they have grown."""
+        found = {}
+        for path in self._unfinished():
+            with contextlib.suppress(OSError):
+                found[path] = os.path.getsize(path)
+        return found
+
     def _remove_unfinished(self) -> None:
-        for root, _, files in os.walk(self.folder):
-            for name in files:
-                if _is_unfinished(name):
-                    os.remove(os.path.join(root, name))
+        for path in self._unfinished():
+            os.remove(path)
 
     def _read(self, name: str) -> Any:
         try:

@@ -117,11 +117,11 @@ def score(
         then. None shows it, too, but not for quick work in a pipe. Answers that are returned are
         read later, and show none.
     timeout
-        Seconds after which a run on Dask is given up where no worker has reported any progress: a
+        Seconds after which a run on a cluster is given up where no worker has shown any progress
+        (Dask's report it; of Ray and Spark, no file was finished and none grew): a
         `TimedOutError` names the files that were waited for. Files that are finished stay, the
         others are not there, and the same call goes on with them; whatever a hung worker still does
-        later replaces nothing of a newer run. None waits for ever. Ray and Spark have time-outs of
-        their own.
+        later replaces nothing of a newer run. None waits for ever.
 
     Returns
     -------

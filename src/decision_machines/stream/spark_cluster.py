@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DecisionMachinesError, MissingLibraryError
 from .answers import arrow
 from .functions import task_of
+from .signs import LOOK_SECONDS, Signs
 from .work import Done, Scorer, on_worker
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ def work(
     cluster: Any,
     timeout: float | None,
 ) -> Iterable[tuple[Part, Done]]:
-    """Score every file in some task, which writes the answers and the record."""
+    """Score every file in some task, which writes the answers and the record.
+
+    A job is given up after `timeout` seconds in which no file was finished and none grew.
+    """
     if not todo:
         return
+    signs = Signs(records, timeout, "Spark")
     with _session(cluster) as session:
         scorer = Scorer(scorer.machine, on_worker(scorer.task))
         machine = session.sparkContext.broadcast(scorer.machine)
@@ -61,7 +66,7 @@ def work(
             rows = [(pickle.dumps((part, paths[part])),) for part in some]
             spread = session.sparkContext.parallelize(rows, len(rows))
             frame = session.createDataFrame(spread, "part binary")
-            results = frame.mapInArrow(score, "found binary").collect()
+            results = _collected(session, frame.mapInArrow(score, "found binary"), signs, some)
             answers = [pickle.loads(bytes(row.found)) for row in results]
             for part, found in answers:
                 if isinstance(found, Done):
@@ -69,6 +74,37 @@ def work(
             for _, found in answers:
                 if not isinstance(found, Done):
                     raise found
+
+
+def _collected(session: Any, frame: Any, signs: Signs, parts: list[Part]) -> list[Any]:
+    """The rows of a frame, collected by a thread that this one can give up."""
+    from pyspark import InheritableThread
+
+    found: list[Any] = []
+    group = f"decision-machines-{id(frame)}"
+
+    def collect() -> None:
+        session.sparkContext.setJobGroup(group, "scoring", interruptOnCancel=True)
+        try:
+            found.append(frame.collect())
+        except BaseException as error:
+            found.append(error)
+
+    thread = InheritableThread(target=collect, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(LOOK_SECONDS)
+            if thread.is_alive():
+                signs.look(False, [part.path for part in parts])
+    except BaseException:
+        session.sparkContext.cancelJobGroup(group)
+        raise
+    signs.look(True, [])
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    rows: list[Any] = found[0]
+    return rows
 
 
 def frame(scorer: Scorer, parts: list[Part], cluster: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,3 +93,9 @@ def comment(value: str) -> str:
     """A text that cannot end the comment it stands in."""
     plain = "".join(c if c.isprintable() and c.isascii() else "?" for c in value)
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+
+
+@functools.cache
+def source(name: str) -> str:
+    """A piece of C that is the same in every model."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="ascii")

@@ -12,7 +12,6 @@ import functools
 import itertools
 import re
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,9 @@ from ...machine.label_words import labels_of
 from ...machine.links import STEPS
 from ..limits import Limits, margins_only
 from .answers import answers, has_link
+from .integers import integer_parts
 from .slots import slots_of
-from .text import array, comment, number, table, text
+from .text import array, comment, number, source, table, text
 
 if TYPE_CHECKING:
     import os
@@ -44,10 +44,11 @@ def to_c(
     path: str | os.PathLike[str],
     *,
     margins: bool = False,
+    integers: bool = False,
     prefix: str = "dm",
 ) -> Path:
     """Write the header; see `DecisionMachine.to_c`."""
-    content = c_text(machine, margins=margins, prefix=prefix)
+    content = c_text(machine, margins=margins, integers=integers, prefix=prefix)
     write_atomically(path, [content.encode("ascii")])
     return Path(path)
 
@@ -57,7 +58,9 @@ def c_content(machine: DecisionMachine, suffix: str, *, margins: bool = False) -
     return c_text(machine, margins=margins).encode("ascii")
 
 
-def c_text(machine: DecisionMachine, *, margins: bool = False, prefix: str = "dm") -> str:
+def c_text(
+    machine: DecisionMachine, *, margins: bool = False, integers: bool = False, prefix: str = "dm"
+) -> str:
     """The text of the header."""
     if not NAME.match(prefix):
         raise InputError(
@@ -65,17 +68,18 @@ def c_text(machine: DecisionMachine, *, margins: bool = False, prefix: str = "dm
             f"prefix={prefix!r:.60}",
             "give a name of ASCII letters, digits and _ that does not begin with a digit",
         )
-    machine = margins_only(machine) if margins else machine
+    machine = margins_only(machine) if margins or integers else machine
     _check(machine)
     parts = _Parts(machine)
+    reading = (parts.sizes(), parts.columns(), parts.codes(), source("read.h"))
     written = "\n".join(
-        (
+        integer_parts(machine, parts.head(), reading, parts.labels())
+        if integers
+        else (
             parts.head(),
-            parts.sizes(),
-            parts.columns(),
+            *reading,
             parts.tests(),
             parts.leaves(),
-            parts.codes(),
             source("kernel.h"),
             answers(machine),
             parts.labels(),
@@ -106,12 +110,6 @@ def _check(machine: DecisionMachine) -> None:
         limits.unknown_link("the header has no function for it")
     if link.startswith("catboost_") and machine.output.dtype != np.float64:
         limits.unknown_link("CatBoost's exponential takes sums of float64")
-
-
-@functools.cache
-def source(name: str) -> str:
-    """A piece of C that is the same in every model."""
-    return resources.files(__package__).joinpath(name).read_text(encoding="ascii")
 
 
 @dataclass(frozen=True)

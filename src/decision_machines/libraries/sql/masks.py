@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BITS = 64
 """Of a word; trees with more leaves are written as CASE expressions."""
 WORD = "UBIGINT"
-LEAST_TESTS = 200
+LEAST_TESTS = 500
 """With fewer tests CASE expressions take no longer."""
 MOST_CELLS = 2_000_000
 """Of all tables: DuckDB makes them anew for each query."""

@@ -83,6 +83,7 @@ class WriteVerbs:
         path: str | os.PathLike[str],
         *,
         margins: bool = False,
+        integers: bool = False,
         prefix: str = "dm",
     ) -> Path:
         """Write the machine as one C99 header that needs libm alone, and give its path.
@@ -104,6 +105,12 @@ class WriteVerbs:
             By custom ends in `.h`.
         margins
             Whether to leave link and labels out: `dm_predict` gives margins.
+        integers
+            Whether to compute in whole numbers alone, for processors without floating point:
+            rows become codes (`dm_code_integers` of whole numbers; `dm_code_numbers` of others,
+            left out where `DM_INTEGER_ONLY` is defined), and margins are whole numbers over
+            2^`DM_SHIFT`. Exit leaves are the machine's. Margins have no error where `DM_EXACT` is
+            1; otherwise each tree's value is rounded to that many bits. No link, no labels.
         prefix
             What names begin with, instead of `dm`; two models in one program need two.
 
@@ -123,7 +130,7 @@ class WriteVerbs:
         """
         from ...libraries.c.write import to_c
 
-        return to_c(self, path, margins=margins, prefix=prefix)
+        return to_c(self, path, margins=margins, integers=integers, prefix=prefix)
 
     def to_javascript(
         self: DecisionMachine, path: str | os.PathLike[str], *, margins: bool = False
