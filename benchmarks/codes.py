@@ -1,4 +1,4 @@
-"""Many classes from learners of two: template codes beside one-vs-rest, one-vs-one, random codes.
+"""Many classes from learners of two: codes of trees and of other kinds, ours and scikit-learn's.
 
     python benchmarks/codes.py --data FOLDER [--sets letter,vehicle] [--seeds 3]
         [--out docs/benchmarks/codes.md]
@@ -46,14 +46,18 @@ def ours(coding: str, decoding: str, n_trees: int = 10):
 
 
 METHODS = {
-    "one-vs-rest": lambda learner, seed: OneVsRestClassifier(learner),
-    "one-vs-one": lambda learner, seed: OneVsOneClassifier(learner),
-    "random codes ×1.5": lambda learner, seed: OutputCodeClassifier(
+    "scikit-learn, one-vs-rest": lambda learner, seed: OneVsRestClassifier(learner),
+    "scikit-learn, one-vs-one": lambda learner, seed: OneVsOneClassifier(learner),
+    "scikit-learn, random codes ×1.5": lambda learner, seed: OutputCodeClassifier(
         learner, code_size=1.5, random_state=seed
     ),
-    "random codes ×10": lambda learner, seed: OutputCodeClassifier(
+    "scikit-learn, random codes ×10": lambda learner, seed: OutputCodeClassifier(
         learner, code_size=10, random_state=seed
     ),
+    "one-vs-all": ours("one_vs_all", "loss"),
+    "one-vs-one": ours("one_vs_one", "loss"),
+    "dense random": ours("dense", "loss"),
+    "sparse random": ours("sparse", "loss"),
     "templates, 1 tree, confusion": ours("confusion", "loss", 1),
     "templates, 10 trees, confusion, loss": ours("confusion", "loss"),
     "templates, 10 trees, confusion, logical": ours("confusion", "logical"),

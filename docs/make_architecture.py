@@ -23,7 +23,10 @@ ROOMS = (
     ),
     (("stream", "files and clusters of rows", ORANGE), ("train", "trees learned and tuned", GREEN)),
     (("show", "pictures, the explorer page", ORANGE),),
-    (("explain", "prove, paths, space, change, identity, effects, shapley", ORANGE),),
+    (
+        ("explain", "prove, paths, space, change, identity, …", ORANGE),
+        ("nn", "layers made from sizes", GREEN),
+    ),
     (
         ("libraries", "a folder for each, one registry", BLUE),
         ("relax", "torch modules, and back", GREEN),

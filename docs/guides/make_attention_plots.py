@@ -1,9 +1,9 @@
-"""The plots of the guide "From a tree to an attention head".
+"""The plots of the guides "From a tree to an attention head" and "Which weights to choose".
 
     python docs/guides/make_attention_plots.py
 
-Weights over the leaves of the paper's Fig. 1: of the worked example as τ falls, and of many rows at
-a few temperatures.
+Weights over the leaves of the paper's Fig. 1: of the worked example as τ falls, of many rows at a
+few temperatures, and by every choice of weights as one feature crosses a threshold.
 """
 
 from __future__ import annotations
@@ -30,6 +30,27 @@ FORMS = {
     "soft tree": {"form": "soft_tree"},
     "affine query, softmax\n(not the tree)": {"form": "softmax"},
 }
+WEIGHTS = {
+    "softmax": {"form": "softmax", "query": "relu"},
+    "sigsoftmax": {"form": "sigsoftmax"},
+    "weighted_softmax\nprior 8 for v1": {"form": "weighted_softmax", "prior": [8, 1, 1, 1, 1, 1]},
+    "top_k, k=2": {"form": "top_k", "k": 2},
+    "gumbel, sample_tau=0.5\n(one draw)": {"form": "gumbel", "sample_tau": 0.5, "seed": 3},
+    "sampled\n(mean of 60 draws)": {"form": "sampled"},
+    "entmax, alpha=1.5": {"form": "entmax", "query": "relu", "alpha": 1.5},
+    "sparsegen, strength=0.6": {"form": "sparsegen", "strength": 0.6},
+    "sparsehourglass\nstrength=0.3": {"form": "sparsehourglass", "strength": 0.3},
+    "fusedmax, strength=0.3": {"form": "fusedmax", "strength": 0.3},
+    "oscarmax, strength=0.1": {"form": "oscarmax", "strength": 0.1},
+    "constrained_sparsemax\nbudget=0.6": {"form": "constrained_sparsemax", "budget": 0.6},
+}
+COLOURS = ["#1f5fbf", "#5aa7d8", "#2a9d5c", "#e0a526", "#c8531b", "#8454a4"]
+
+
+def crossing() -> tuple[np.ndarray, torch.Tensor]:
+    """Where x1 stands, and the worked example with x1 there."""
+    at = np.linspace(-1.0, 4.0, 201)
+    return at, torch.from_numpy(np.column_stack([at, *np.full((3, len(at)), [[1.0], [2], [2]])]))
 
 
 def weights(X: torch.Tensor, tau: float, **options) -> np.ndarray:
@@ -92,13 +113,48 @@ def plot_attention_maps(path: Path) -> None:
     plt.close(fig)
 
 
+def plot_weights(path: Path) -> None:
+    """Every leaf's weight as x1 crosses the threshold of the first test, choice by choice."""
+    at, X = crossing()
+    fig, axes = plt.subplots(
+        3, 4, figsize=(12, 7.6), sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, (title, options) in zip(axes.flat, WEIGHTS.items(), strict=True):
+        n_draws = 60 if options["form"] == "sampled" else 1
+        seeds = [{"seed": seed} for seed in range(n_draws)] if n_draws > 1 else [{}]
+        found = np.mean([weights(X, 1.0, **options, **seed) for seed in seeds], axis=0)
+        ax.axvline(1.0, color=QUIET, lw=0.8, ls=":")
+        is_draw = "draw" in title
+        for leaf in range(6):
+            style = {"lw": 0, "marker": ".", "ms": 3} if is_draw else {"lw": 2}
+            # Leaves of the same weight stand side by side, or the last would hide the others.
+            shown = found[:, leaf] + (0 if is_draw else 0.006 * (leaf - 2.5))
+            ax.plot(at, shown, color=COLOURS[leaf], label=LEAVES[leaf], **style)
+        ax.set_title(title, fontsize=11)
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes[-1]:
+        ax.set_xlabel("x1; the first test asks x1 ≤ 1")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("weight of a leaf")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
+    fig.savefig(path, dpi=130)
+    plt.close(fig)
+
+
+PLOTS = {
+    "falling-temperature.png": plot_falling_temperature,
+    "attention-maps.png": plot_attention_maps,
+    "weights.png": plot_weights,
+}
+
+
 def main(folder: Path = HERE) -> list[Path]:
-    """Draw both plots into the folder."""
+    """Draw all plots into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "falling-temperature.png", folder / "attention-maps.png"]
-    plot_falling_temperature(paths[0])
-    plot_attention_maps(paths[1])
-    return paths
+    for name, plot in PLOTS.items():
+        plot(folder / name)
+    return [folder / name for name in PLOTS]
 
 
 if __name__ == "__main__":

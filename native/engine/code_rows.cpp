@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/prefetch.hpp"
 #include "engine/engine.hpp"
 #include "engine/plan/records.hpp"
 #include "engine/plan/twigs.hpp"
@@ -10,6 +11,7 @@ namespace dm::engine {
 namespace {
 
 constexpr int64_t kTablesInCache = int64_t{1} << 17;  // bytes, beside the rows
+constexpr int64_t kRowsOfColumn = 8192;  // coded before the next column, where tables are larger
 
 // Codes of m rows from a plane of one column to where walks read them: a row's codes together.
 template <typename Code>
@@ -88,11 +90,11 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
     uint8_t* codes = tile.own.codes.as();
     const Coding coding = coding_of(section);
     // Columns of thousands of thresholds have tables that would not stay in the cache side by side:
-    // one after the other, and more rows of each.
+    // one after the other, many rows of each.
     const int64_t table_bytes = static_cast<int64_t>(4 * section.thresholds->keys32.size() +
                                                      2 * section.thresholds->bucket_first.size());
     const int64_t at_once =
-        section.has_planes && table_bytes > kTablesInCache ? kBlockRows : kCodeRows;
+        section.has_planes && table_bytes > kTablesInCache ? kRowsOfColumn : kCodeRows;
     const bool is_beside = at_once == kCodeRows && reads_beside(tile);
     const int64_t n_beside = is_beside ? kBeside : 1;
     const int64_t last_beside = plan.machine.columns.n_features - n_beside;
@@ -127,6 +129,12 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
         };
         for (int64_t c = 0; c < coding.n_columns; ++c) {
             const Column& column = section.columns[c];
+            if (at_once > kCodeRows && column.buckets.n) {
+                const float* keys = coding.keys32 + column.keys;
+                const uint16_t* bucket = coding.bucket_first + column.buckets.first;
+                common::prefetch(keys, keys + column.n);
+                common::prefetch(bucket, bucket + column.buckets.n);
+            }
             each_run([&](int64_t start, int64_t m, int64_t place, uint16_t* row_codes) {
                 load(column.feature, start, m);
                 auto at = [&](int64_t plane) -> void* {

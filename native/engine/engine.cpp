@@ -11,10 +11,23 @@ namespace dm::engine {
 namespace {
 
 constexpr int64_t kCodesInTile = int64_t{1} << 20;  // bytes; should stay in the second-level cache
-constexpr int64_t kMostTileRows = 4096;
+constexpr int64_t kMostTileRows = 4096, kMostRecordRows = 32768;
+// Each tile fetches all trees: measured, a tile of large ones should be so many times as large.
+constexpr int64_t kTileToTree = 32;
 constexpr int64_t kRowsCodedAlone = 4;  // measured: more rows are coded column by column
 
 int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+// Bytes of the records and leaves of one tree, on average.
+int64_t record_tree_bytes(const Plan& plan) {
+    const Machine& machine = plan.machine;
+    if (plan.records.records.empty()) return 0;
+    const int64_t bytes = static_cast<int64_t>(plan.records.records.size() * sizeof(Record));
+    const int64_t of_leaf = plan.few_values.value_of.empty()
+                                ? machine.output.width() * (machine.output.single ? 4 : 8)
+                                : 1;
+    return (bytes + machine.trees.n_leaves() * of_leaf) / machine.trees.n;
+}
 
 }  // namespace
 
@@ -29,6 +42,9 @@ Engine::Engine(Plan given) : plan(std::move(given)) {
         widest = std::max<int64_t>(8 * static_cast<int64_t>(plan.oblique.columns.size()), 1);
     tile_rows_ =
         std::clamp(kCodesInTile / widest / kBlockRows * kBlockRows, kBlockRows, kMostTileRows);
+    const int64_t for_trees =
+        kTileToTree * record_tree_bytes(plan) / (2 * widest) / kBlockRows * kBlockRows;
+    tile_rows_ = std::max(tile_rows_, std::min(for_trees, kMostRecordRows));
     is_records_ = plan.is_records();
     feature_at_ = FeaturePlaces(plan.used_features);
 }
@@ -64,8 +80,9 @@ void Engine::apply(const Source& source, int64_t n_threads, int32_t* out) const 
 void Engine::run(const Source& source, int64_t n_threads, void* margins, int32_t* leaves) const {
     const int64_t n = source.n_rows;
     // Tiles that share the rows evenly among the threads.
-    int64_t size = std::min(tile_rows_, (n + n_threads - 1) / n_threads);
-    size = std::max(round_up(size, kBlockRows), kBlockRows);
+    const int64_t n_tiles =
+        round_up(std::max<int64_t>((n + tile_rows_ - 1) / tile_rows_, 1), n_threads);
+    const int64_t size = std::max(round_up((n + n_tiles - 1) / n_tiles, kBlockRows), kBlockRows);
     common::share((n + size - 1) / size, n_threads, [&](auto next) {
         auto own = take();
         for (int64_t i = next(); i >= 0; i = next()) {

@@ -13,6 +13,14 @@
 
 namespace dm::engine {
 
+// Sums of deep trees on their way, see deep_trees.cpp.
+template <typename Sum>
+struct DeepSums {
+    Sum* rows = nullptr;          // by row, a copy of the tile's; null where a leaf has one value
+    uint8_t* labels = nullptr;    // of trees that wait to be added; null where values are not few
+    int64_t first = 0, last = 0;  // these trees
+};
+
 class Engine {
 public:
     explicit Engine(Plan plan);
@@ -61,24 +69,36 @@ private:
     template <typename Sum, typename Node>
     void walk_trees(const Tile<Sum>& tile, const Section& section, const Group& group,
                     const Node* all, const Walks<Node>& walks) const;
+    // deep_trees.cpp: what records, twigs and walks share.
     template <typename Sum>
-    void run_top(const Tile<Sum>& tile, const Section& section, int64_t tree, uint32_t* ends) const;
+    void run_tops(const Tile<Sum>& tile, const Section& section, int64_t tree) const;
+    bool put_top_exits(const Workspace& own, int64_t tree, int64_t room, int64_t row, int64_t n,
+                       uint32_t* ends) const;
+    template <typename Sum>
+    DeepSums<Sum> start_deep(const Tile<Sum>& tile) const;
+    template <typename Sum>
+    void prefetch_leaves(const Tile<Sum>& tile, int64_t tree) const;
+    template <typename Sum>
+    void prefetch_values(const Tile<Sum>& tile, int64_t tree, const uint32_t* places) const;
+    template <typename Sum>
+    void add_leaves(const Tile<Sum>& tile, int64_t tree, const uint32_t* places, int64_t row,
+                    int64_t n, DeepSums<Sum>& sums) const;
+    template <typename Sum>
+    void end_tree(const Tile<Sum>& tile, int64_t tree, DeepSums<Sum>& sums) const;
+    template <typename Sum>
+    void add_waiting(const Tile<Sum>& tile, DeepSums<Sum>& sums) const;
+    template <typename Sum>
+    void finish_deep(const Tile<Sum>& tile, DeepSums<Sum>& sums) const;
     template <typename Sum>
     void record_group(const Tile<Sum>& tile, const Section& section, const Group& group) const;
     template <typename Sum>
     void twig_group(const Tile<Sum>& tile, const Section& section, const Group& group) const;
     template <typename Sum>
-    void put_sums(const Tile<Sum>& tile, Sum* row_sums) const;
-    template <typename Sum>
-    void add_record_leaves(const Tile<Sum>& tile, int64_t tree, const uint32_t* places,
-                           Sum* row_sums) const;
-    template <typename Sum>
     void record_few(const Tile<Sum>& tile, const Section& section) const;
     template <typename Sum>
     void code_record_rows(const Tile<Sum>& tile, const Section& section) const;
-    template <typename Sum>
-    Sum* sums_by_row(const Tile<Sum>& tile) const;
-    RecordTrees record_trees(const Section& section, const Workspace& own) const;
+    RecordTrees record_trees(const Section& section, const Workspace& own, int64_t row,
+                             bool are_far) const;
     template <typename Sum>
     void oblique_trees(const Tile<Sum>& tile) const;
     template <typename T, typename Sum>

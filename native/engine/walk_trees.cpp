@@ -46,10 +46,9 @@ void Engine::walk_trees(const Tile<Sum>& tile, const Section& section, const Gro
         const Node* nodes = all + plan.walks.start[tree];
         // All of a tree at once: rows would fetch its lower nodes one by one, and wait for each.
         if (n >= kBlockRows) common::prefetch(nodes, all + plan.walks.start[tree + 1]);
-        if (plan.tops[tree].tests.empty())
+        run_tops(tile, section, tree);
+        if (!put_top_exits(tile.own, tree, tile.room, 0, n, ends))
             std::memset(ends, 0, static_cast<size_t>(n * 4));
-        else
-            run_top(tile, section, tree, ends);
         walks.deep(nodes, tile.own.row_codes.template as<uint16_t>(), section.row_stride(), n,
                    under_way, ends);
         if (adds_ends) {
@@ -66,26 +65,6 @@ void Engine::walk_trees(const Tile<Sum>& tile, const Section& section, const Gro
     }
 }
 
-// Where each row goes on after the selects of a tree's top.
-template <typename Sum>
-void Engine::run_top(const Tile<Sum>& tile, const Section& section, int64_t tree,
-                     uint32_t* ends) const {
-    const Kernels& kernels = *plan.kernels;
-    const Top& top = plan.tops[tree];
-    const SelectGroup view = section.view(top);
-    uint8_t* slots = tile.own.prepare_slots(top.n_slots);
-    tile.own.top_labels.reserve(kBlockRows);
-    uint8_t* labels = tile.own.top_labels.as();
-    for (int64_t block = 0; block < tile.n; block += kBlockRows) {
-        const int64_t m = std::min(kBlockRows, tile.n - block);
-        kernels.tests(view, tile.own.codes.as(), tile.room, block, m, slots);
-        kernels.select(view, top.trees[0], m, slots, labels);
-        for (int64_t r = 0; r < m; ++r) ends[block + r] = top.nodes[labels[r]];
-    }
-}
-
-template void Engine::run_top(const Tile<float>&, const Section&, int64_t, uint32_t*) const;
-template void Engine::run_top(const Tile<double>&, const Section&, int64_t, uint32_t*) const;
 template void Engine::walk_group(const Tile<float>&, const Section&, const Group&) const;
 template void Engine::walk_group(const Tile<double>&, const Section&, const Group&) const;
 

@@ -53,9 +53,12 @@ ModelFile::ModelFile(std::vector<char> bytes) : bytes_(std::move(bytes)) {
     const Json& metadata = header.at("__metadata__");
     require(metadata.at("format").words() == "decision-machines",
             "the file is of another format than decision-machines");
-    if (metadata.at("version").words() != "3")
-        throw std::invalid_argument("the file has version " + metadata.at("version").words() +
-                                    " of the format, and 3 is read: save it again in Python");
+    const std::string version = metadata.at("version").words();
+    // Version 4 added assemblies of soft trees; a machine is written alike in both.
+    if (version != "3" && version != "4")
+        throw std::invalid_argument("the file has version " + version +
+                                    " of the format, and 3 and 4 are read: save it again in "
+                                    "Python");
     about_ = metadata.at("machine").words();
     const Json machine = Json::read(about_);
     require(machine.find("assembly") == nullptr,

@@ -86,6 +86,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import nn as nn
     from . import stream as stream
     from .estimators import DecisionMachineClassifier as DecisionMachineClassifier
     from .estimators import DecisionMachineRegressor as DecisionMachineRegressor
@@ -118,6 +119,7 @@ LAZY = {
     "diff": ("explain", None),
     "explain_mismatch": ("explain", None),
     "expr": ("stream", None),
+    "nn": ("nn", "torch"),
     "stream": ("stream", None),
     "tune": ("train.tune", "torch"),
 }

@@ -24,7 +24,8 @@ from decision_machines.estimators.class_trees import (
     random_tree,
     tree_of_machine,
 )
-from decision_machines.estimators.decoding import hamming, logical, loss
+from decision_machines.estimators.decoding import even_loss, hamming, logical, loss
+from decision_machines.estimators.flat_codes import FLAT, dense, one_vs_all, one_vs_one, sparse
 
 
 def leaves_in_order(tree):
@@ -109,6 +110,84 @@ def test_one_versus_rest_as_a_matrix_is_scikit_learns():
     ours = TemplateCodeClassifier(learner, coding=2 * np.eye(3) - 1, decoding="loss").fit(X, y)
     theirs = OneVsRestClassifier(learner).fit(X, y)
     assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.99
+    named = TemplateCodeClassifier(learner, coding="one_vs_all").fit(X, y)
+    assert np.array_equal(named.code_, ours.code_)
+    np.testing.assert_array_equal(named.predict_proba(X), ours.predict_proba(X))
+
+
+def test_one_versus_one_by_votes_is_scikit_learns():
+    from sklearn.multiclass import OneVsOneClassifier
+
+    X, y = load_digits(return_X_y=True)
+    learner = GaussianNB(var_smoothing=1e-3)
+    ours = TemplateCodeClassifier(learner, coding="one_vs_one", decoding="hamming").fit(X, y)
+    theirs = OneVsOneClassifier(learner).fit(X, y)
+    assert len(ours.estimators_) == len(theirs.estimators_) == 45
+    votes = theirs.decision_function(X)
+    is_clear = np.sort(votes.round(), axis=1)[:, -2] < votes.round().max(axis=1)  # no tie
+    assert is_clear.mean() > 0.9
+    assert np.array_equal(ours.predict(X)[is_clear], theirs.predict(X)[is_clear])
+
+
+@given(n_classes=st.integers(3, 9), seed=st.integers(0, 99))
+def test_random_codes_ask_different_questions_and_tell_all_classes_apart(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    for code, per_log, symbols in (
+        (dense(n_classes, None, rng), 10, {-1, 1}),
+        (sparse(n_classes, None, rng), 15, {-1, 0, 1}),
+    ):
+        assert set(np.unique(code)) == symbols
+        turned = {min(column.tobytes(), (-column).tobytes()) for column in code.T}
+        assert len(turned) == code.shape[1] <= np.ceil(per_log * np.log2(n_classes))
+        assert np.all((code.max(axis=0) == 1) & (code.min(axis=0) == -1))
+        assert len(np.unique(code, axis=0)) == n_classes
+    share = np.mean(sparse(9, 400, rng) == 0)
+    assert 0.4 < share < 0.6
+
+
+def test_few_classes_are_asked_every_question_there_is():
+    rng = np.random.default_rng(0)
+    assert dense(3, None, rng).shape == (3, 3)
+    assert dense(4, None, rng).shape == (4, 7)
+    assert sparse(3, None, rng).shape == (3, 6)
+    assert dense(12, 9, rng).shape == (12, 9)
+
+
+def test_the_random_code_is_further_apart_than_most():
+    rng = np.random.default_rng(0)
+
+    def least(code):
+        wide = code.astype(int)
+        return ((code.shape[1] - wide @ wide.T) / 2)[~np.eye(len(code), dtype=bool)].min()
+
+    others = [least(rng.choice([-1, 1], (8, 30))) for _ in range(200)]
+    assert least(dense(8, 30, rng)) > np.quantile(others, 0.95)
+
+
+@pytest.mark.parametrize("coding", list(FLAT))
+def test_flat_codes_learn_digits_and_give_probabilities(coding):
+    X, y = load_digits(return_X_y=True)
+    new = np.arange(len(X)) % 3 == 0
+    learner = DecisionTreeClassifier(max_depth=5, random_state=0)
+    model = TemplateCodeClassifier(learner, coding=coding, random_state=1).fit(X[~new], y[~new])
+    assert model.score(X[new], y[new]) > 0.8
+    probability = model.predict_proba(X[new])
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    assert np.array_equal(model.classes_[probability.argmax(axis=1)], model.predict(X[new]))
+    again = TemplateCodeClassifier(learner, coding=coding, random_state=1).fit(X[~new], y[~new])
+    assert np.array_equal(again.code_, model.code_)
+    two = TemplateCodeClassifier(learner, coding=coding).fit(X[y < 2], y[y < 2])
+    assert two.code_.shape == (2, 1)
+
+
+def test_a_question_that_is_not_asked_counts_as_a_margin_of_0():
+    rng = np.random.default_rng(0)
+    f, M = rng.normal(size=(5, 6)), sparse(4, 6, rng)
+    for r in range(4):
+        expected = -np.log1p(np.exp(-M[r] * f)).sum(axis=1)
+        np.testing.assert_allclose(even_loss(f, M)[:, r], expected)
+    assert one_vs_one(4).shape == (4, 6)
+    assert one_vs_all(4).shape == (4, 4)
 
 
 @pytest.mark.parametrize("coding", ["confusion", "tree", "random"])
@@ -163,6 +242,7 @@ def test_grid_search_reaches_the_inner_learner():
         ({"coding": np.array([[1, -1], [-1, 1]])}, "shape"),
         ({"decoding": "soft"}, "decoding = 'soft'"),
         ({"n_trees": 0}, "n_trees = 0"),
+        ({"n_columns": 0}, "n_columns = 0"),
         ({"estimator": 3}, "not a classifier"),
     ],
 )

@@ -37,6 +37,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         OptimalTreeRegressor(max_depth=2, max_leaves="auto"),
         TemplateCodeClassifier(n_trees=3),
         TemplateCodeClassifier(GaussianNB(), coding="tree", decoding="logical", n_trees=3),
+        TemplateCodeClassifier(GaussianNB(), coding="sparse", n_columns=4),
+        TemplateCodeClassifier(GaussianNB(), coding="one_vs_one", decoding="hamming"),
     ]
 )
 def test_scikit_learns_checks_pass(estimator, check):

@@ -30,18 +30,36 @@ def machine(forest):
     return dm.convert(forest)
 
 
+def path_to(machine, first, last):
+    """(test, side) of the tests above the leaves from `first` up to `last`, of one tree."""
+    found, path = machine.structure, []
+    for j in range(machine.n_tests):
+        low, high = found.first_leaf[j], found.first_leaf[j] + found.n_leaves[j]
+        if low <= first and last <= high and (low, high) != (first, last):
+            right = machine.children[j, 1]
+            middle = ~right if right < 0 else found.first_leaf[right]
+            path.append((j, -1 if first < middle else 1))
+    return path
+
+
 def nan_reaches(machine, j):
     """Whether a NaN in test j's column reaches it: no test above turns it away."""
-    found = machine.structure
-    first, last = found.first_leaf[j], found.first_leaf[j] + found.n_leaves[j]
-    for above in range(*machine.trees.tests(machine.trees.of_test[j]).indices(machine.n_tests)):
-        low, high = found.first_leaf[above], found.first_leaf[above] + found.n_leaves[above]
-        if above == j or not (low <= first and last <= high):
-            continue
-        right = machine.children[above, 1]
-        middle = ~right if right < 0 else found.first_leaf[right]
-        side = -1 if first < middle else 1
-        if machine.selection[above] == machine.selection[j] and machine.missing[above] != side:
+    first = machine.structure.first_leaf[j]
+    return all(
+        machine.selection[above] != machine.selection[j] or machine.missing[above] == side
+        for above, side in path_to(machine, first, first + machine.structure.n_leaves[j])
+    )
+
+
+def is_reached(machine, leaf):
+    """Whether an input reaches the leaf: of every column a number, or NaN, passes its path."""
+    path = path_to(machine, leaf, leaf + 1)
+    for column in {machine.selection[j] for j, _ in path}:
+        asked = [(j, side) for j, side in path if machine.selection[j] == column]
+        low = max((machine.t[j] for j, side in asked if side > 0), default=-np.inf)
+        high = min((machine.t[j] for j, side in asked if side < 0), default=np.inf)
+        takes_nan = all(machine.missing[j] == side for j, side in asked)
+        if not (low < high or takes_nan):
             return False
     return True
 
@@ -92,12 +110,42 @@ def test_one_missing_answer_turned_round_is_found(forest, machine, data):
 @settings(deadline=None, max_examples=15)
 @given(st.data())
 def test_one_value_changed_in_its_last_bit_is_found(forest, machine, data):
+    """A leaf that no input reaches has no value to compare; scikit-learn 1.6 grows such leaves."""
     i = data.draw(st.integers(0, machine.n_leaves - 1))
+    certificate = dm.certify(with_another_value(machine, i), forest)
+    assert bool(certificate) != is_reached(machine, i)
+    if not certificate:
+        assert certificate.first_disagreement.what == "margin"
+
+
+def with_another_value(machine, leaf):
     V = machine.V.copy()
-    V[i, 0] = np.nextafter(V[i, 0], 2.0)
-    certificate = dm.certify(replace(machine, V=V), forest)
-    assert not certificate
-    assert certificate.first_disagreement.what == "margin"
+    V[leaf, 0] = np.nextafter(V[leaf, 0], 2.0)
+    return replace(machine, V=V)
+
+
+def test_of_a_leaf_behind_a_test_that_always_answers_the_same_nothing_is_compared():
+    """Thresholds copied from parents to children: every leaf that can be reached is compared."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X[::7] = np.nan
+    model = DecisionTreeClassifier(random_state=0, max_depth=5).fit(X, y)
+    tree = model.tree_
+    for parent in range(tree.node_count):
+        for child in (tree.children_left[parent], tree.children_right[parent]):
+            if tree.children_left[parent] >= 0 and tree.children_left[child] >= 0:
+                tree.feature[child] = tree.feature[parent]
+                tree.threshold[child] = tree.threshold[parent]
+                break
+    machine = dm.convert(model)
+    certificate = dm.certify(machine, model)
+    assert certificate
+    assert certificate.one_sided > 1
+    assert "no input reaches what is behind their other side" in str(certificate)
+    reached = [is_reached(machine, leaf) for leaf in range(machine.n_leaves)]
+    assert 0 < sum(reached) < machine.n_leaves
+    for leaf in range(machine.n_leaves):
+        changed = with_another_value(machine, leaf)
+        assert bool(dm.certify(changed, model)) != reached[leaf]
 
 
 def test_another_base_score_is_found(forest, machine):

@@ -448,6 +448,42 @@ def test_a_skops_file_with_changed_arrays_is_refused_or_gives_a_whole_machine(da
     machine.margin(np.ones((3, machine.n_features)))
 
 
+@pytest.mark.parametrize("size", ["1000000000000", "-1"])
+def test_a_size_that_no_memory_holds_is_refused_and_not_allocated(size):
+    """Of a tree, of the model whose sum starts at a constant, and of a random generator."""
+
+    def enlarged(content, choose):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            schema = json.loads(archive.read("schema.json"))
+        for node in choose(schema):
+            node |= {"content": size, "__id__": 1}
+        return repack(
+            content, lambda entry, old: json.dumps(schema) if entry == "schema.json" else old
+        )
+
+    def sizes_of_trees(node):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            if key == "__reduce__" and node["__class__"] == "Tree":
+                yield from value["args"]["content"][::2]
+            elif isinstance(value, (dict, list)):
+                yield from sizes_of_trees(value)
+
+    def features_of_the_model(schema):
+        yield schema["content"]["content"]["n_features_in_"]
+
+    def pool_of_the_generator(schema):
+        generator = schema["content"]["content"]["_feature_subsample_rng"]
+        yield generator["content"]["seed_seq"]["content"]["pool_size"]
+
+    for name, choose, said in (
+        ("boosting", sizes_of_trees, f"made with the size {size}"),
+        ("boosting", features_of_the_model, f"n_features_in_ = {size}"),
+        ("hist", pool_of_the_generator, f"made with the size {size}"),
+    ):
+        with pytest.raises(dm.ModelFormatError, match=said):
+            dm.convert(enlarged(packed(name), choose))
+
+
 SCALARS = ["-1", "0", "1", "7", "1000000000000", "null", '"text"', "1e400", "true", "NaN"]
 
 

@@ -76,6 +76,48 @@ def test_objects_go_by_the_library_that_is_installed(library, monkeypatch):
     read_with_a_warning(model, "97.1.0")
 
 
+def small_model(library):
+    """A fitted model of a library that builds on scikit-learn, or keeps no release in its files."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] > 0.4).astype(int)
+    if library == "imblearn":
+        from imblearn.ensemble import BalancedBaggingClassifier
+
+        return BalancedBaggingClassifier(n_estimators=2, random_state=0).fit(X, y)
+    if library == "quantile_forest":
+        from quantile_forest import RandomForestQuantileRegressor
+
+        return RandomForestQuantileRegressor(2, random_state=0).fit(X, y)
+    if library == "sksurv":
+        from sksurv.tree import SurvivalTree
+        from sksurv.util import Surv
+
+        return SurvivalTree(max_depth=2).fit(X, Surv.from_arrays(y == 1, np.arange(1, 61)))
+    if library == "interpret":
+        from interpret.glassbox import ExplainableBoostingClassifier
+
+        return ExplainableBoostingClassifier(max_rounds=2, outer_bags=1, n_jobs=1).fit(X, y)
+    if library == "ngboost":
+        from ngboost import NGBRegressor
+
+        return NGBRegressor(n_estimators=2, verbose=False, random_state=0).fit(X, X[:, 1])
+    import ydf
+
+    table = {"a": X[:, 0], "b": X[:, 1], "label": y}
+    return ydf.CartLearner(label="label", min_examples=5).train(table, verbose=0)
+
+
+@pytest.mark.parametrize("library", [*OPTIONAL, "interpret", "ydf"])
+def test_models_that_do_not_keep_a_release_go_by_the_one_installed(library, monkeypatch):
+    package = pytest.importorskip(library, reason=f"{library} is not installed")
+    model = small_model(library)
+    if library == "ngboost":  # which tells its release to pip alone
+        monkeypatch.setattr("importlib.metadata.version", lambda name: "97.1.0")
+    else:
+        monkeypatch.setattr(package, "__version__", "97.1.0")
+    read_with_a_warning(model, "97.1.0")
+
+
 def test_a_new_form_of_lightgbms_text_is_refused():
     text = models("lightgbm")["LGBMRegressor"].booster_.model_to_string()
     with pytest.raises(dm.UnsupportedModelError, match="version=v5"):

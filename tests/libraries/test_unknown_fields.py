@@ -256,6 +256,8 @@ def sklearn_parts(model):
         yield f"estimators_[{i}].", member
     if not isinstance(getattr(model, "init_", "zero"), str):
         yield "init_.", model.init_
+    if hasattr(model, "_loss"):
+        yield "_loss.", model._loss
     for i, stage in enumerate(getattr(model, "_predictors", [])):
         yield f"tree {i * len(stage)}.", stage[0]
     if getattr(model, "_preprocessor", None) is not None:
@@ -276,6 +278,53 @@ def test_sklearn(name, attribute):
         finally:
             delattr(part, attribute)
     dm.convert(model)
+
+
+def models_made_of_models():
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.ensemble import StackingClassifier, VotingClassifier, VotingRegressor
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+    from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, RegressorChain
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    y, both = np.arange(90) % 3, np.column_stack([np.arange(90) % 2, X[:, 0] > 0]).astype(int)
+    tree, number = DecisionTreeClassifier(max_depth=2), DecisionTreeRegressor(max_depth=2)
+    return [
+        VotingClassifier([("a", tree)], voting="soft").fit(X, y),
+        VotingRegressor([("a", number)]).fit(X, y),
+        StackingClassifier([("a", tree)], LogisticRegression(), cv=2).fit(X, y),
+        CalibratedClassifierCV(tree, cv=2).fit(X, y),
+        CalibratedClassifierCV(tree, method="isotonic", cv=2).fit(X, y),
+        OneVsRestClassifier(tree).fit(X, y),
+        OneVsOneClassifier(tree).fit(X, y),
+        MultiOutputClassifier(tree).fit(X, both),
+        ClassifierChain(tree).fit(X, both),
+        RegressorChain(number).fit(X, both),
+        TransformedTargetRegressor(number, func=np.log1p, inverse_func=np.expm1).fit(X, y),
+        make_pipeline(StandardScaler(), tree).fit(X, y),
+    ]
+
+
+def test_sklearns_models_made_of_models():
+    for model in models_made_of_models():
+        parts = list(sklearn_parts(model))
+        for i, one in enumerate(getattr(model, "calibrated_classifiers_", ())):
+            place = f"calibrated_classifiers_[{i}]."
+            parts += [(place, one), (f"{place}calibrators[1].", one.calibrators[1])]
+        for place, part in parts:
+            part.gate_ = 1
+            with pytest.raises(dm.UnsupportedModelError) as raised:
+                dm.convert(model)
+            # A member is read as a model of its own, and its place is its own.
+            wanted = place if place == "" or place.startswith("calibrated") else ""
+            assert f"{wanted}gate_ is a field" in raised.value.found, (model, place)
+            del part.gate_
+        dm.convert(model)
 
 
 def test_a_new_parameter_of_sklearn_is_refused_and_a_note_of_the_user_is_not(monkeypatch):

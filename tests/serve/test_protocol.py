@@ -11,6 +11,7 @@ from serve.conftest import Client, tensor
 from stream.conftest import LABELS, NAMES, rows
 
 import decision_machines as dm
+from decision_machines.machine.soft import soft_trees
 from decision_machines.serve import App, Models
 
 
@@ -249,3 +250,16 @@ def test_metrics_count_what_was_asked(machine):
     assert 'dm_rows_total{model="a\\"b"} 3' in text
     assert "dm_requests_running 0" in text
     assert 'dm_request_seconds_count{model="a\\"b"} 2' in text
+
+
+def test_soft_trees_are_served():
+    soft = soft_trees(dm.figure_one(), np.full(5, 2.0))
+    client = Client(App(Models.of({"soft": soft})))
+    X = [[2.0, 1, 2, 2], [0.5, 3, 1, 4]]
+    for given in (X, X[:1]):
+        found = infer(client, [tensor("X", given)], ["predict", "margin"], "/v2/models/soft/infer")
+        answers = {output["name"]: output["data"] for output in found["outputs"]}
+        assert answers["predict"] == soft.predict(given).tolist()
+        assert answers["margin"] == soft.margin(given).ravel().tolist()
+    outputs = client.get("/v2/models/soft").json()["outputs"]
+    assert [output["name"] for output in outputs] == ["predict", "margin"]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from stream.conftest import NAMES, expected, rows, run_dm
 
 import decision_machines as dm
@@ -44,7 +45,8 @@ def test_predict_finds_columns_for_a_model_without_names(tmp_path):
     chosen = [word for name in NAMES for word in ("--column", name)]
     done = run_dm(*call, tmp_path / "a.csv", *chosen)
     assert done.returncode == 0, done.stderr
-    found = pd.read_csv(tmp_path / "a.csv")["prediction"]
+    # Not by pandas: before its release 3 it rounds the last digit of what it reads.
+    found = csv.read_csv(tmp_path / "a.csv")["prediction"]
     assert np.array_equal(found, model.predict(frame[NAMES].to_numpy()))
 
 

@@ -18,8 +18,9 @@ import decision_machines as dm
 from decision_machines.errors import InputError, UnsupportedModelError
 from decision_machines.machine import Rule
 from decision_machines.train.tune import fine_tune, search
-from decision_machines.train.tune.descent import Descent, Setting, judge
+from decision_machines.train.tune.descent import Descent, Setting, judge, parts_of, soft_margin
 from decision_machines.train.tune.objectives import objective_for
+from decision_machines.train.tune.subject import Choice, Subject
 from decision_machines.train.tune.tensor_rows import TensorRows as Rows
 from decision_machines.train.tune.widths import measure
 
@@ -587,3 +588,23 @@ def test_the_command_refuses_in_words(files, tmp_path, extra, words):
     assert isinstance(done.exception, InputError)
     assert words in str(done.exception)
     assert not out.exists()
+
+
+def test_values_taught_by_the_soft_machine_come_closer_to_it():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 4, (300, 4))
+    y = X @ [1.0, 2, 0, 1]
+    machine = dm.figure_one()
+    rows = Rows(*(torch.from_numpy(part) for part in (X, y[:, None], np.ones(300))))
+    options = {"learn": ("t", "slope", "V"), "epochs": 1, "batch_size": 64, "seed": 0}
+    settings_ = fine_tune.SETTINGS
+    subject = Subject(machine, objective_for(machine), rows, settings_, n_threads=1, **options)
+    net = subject.soften(0.8)
+    choice = Choice(5, 0, 0.0, parts=parts_of(net), is_taught=True)
+    soft = soft_margin(net, rows).numpy()
+
+    def distance(hard):
+        return float(np.mean((hard.margin(X) - soft) ** 2))
+
+    taught = [subject.hard_machine(replace(choice, ridge=ridge)) for ridge in (100.0, 3.0)]
+    assert distance(taught[1]) < distance(taught[0]) < distance(subject.hard_machine(choice))

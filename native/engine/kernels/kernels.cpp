@@ -42,12 +42,13 @@ constexpr double kSelectCost = 1.0;
 constexpr double kSelectCost = 2.2;
 #endif
 
-// Measured with AVX2 on trees of 128 to 2 048 leaves, which selects do faster up to about 280, and
-// with AVX-512 VBMI in a sketch on trees of 2 900; the others lie between, unmeasured.
+// Measured on trees of 64 to 2 048 leaves: with AVX2 selects do those of up to about 280 faster,
+// with AVX-512 VBMI those of up to about 200. A record of AVX-512 without VBMI takes a fifth
+// longer. NEON was not measured.
 #if defined(__AVX512VBMI__)
-constexpr double kRecordCost = 7000;
+constexpr double kRecordCost = 2400;
 #elif defined(__AVX512F__)
-constexpr double kRecordCost = 5000;
+constexpr double kRecordCost = 3000;
 #elif defined(__AVX2__)
 constexpr double kRecordCost = 3700;
 #else
@@ -87,7 +88,8 @@ constexpr auto kTwigs = nullptr;
 #endif
 
 template <typename T>
-constexpr TypedKernels<T> kTyped = {add_places<T>, add<T>, add_trees<T>, kPackSum<T>, oblique<T>};
+constexpr TypedKernels<T> kTyped = {add_places<T>, add_few_values<T>, add<T>,
+                                    add_trees<T>,  kPackSum<T>,       oblique<T>};
 
 template <typename Node>
 constexpr Walks<Node> kWalks = {deep<Node>, add_ends<Node, float>, add_ends<Node, double>,

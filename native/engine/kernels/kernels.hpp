@@ -144,12 +144,12 @@ struct alignas(64) Record {
     uint8_t column[kRecordTests];
     uint8_t code[2 * kRecordTests];  // right where the column's code is above; see CodeLayout
     uint8_t left[kRecordTests], right[kRecordTests];
-    uint32_t exits;         // where its exits start
     uint32_t missing_left;  // a bit for each test that NaN passes to the left
-    uint8_t unused[24];
+    uint8_t unused[28];
+    uint32_t exits[kRecordTests];  // places
 };
 // Where a row stands in a tree of records: the record << kRecordBits | a test of it, or
-// kAtLeaf | the leaf's number. Exits of records are places.
+// kAtLeaf | the leaf's number.
 constexpr uint32_t kAtLeaf = uint32_t{1} << 31;
 constexpr int64_t kMostRecordColumns = 128;
 
@@ -176,10 +176,10 @@ constexpr uint16_t kNanCode = 65535;
 
 struct RecordTrees {
     const Record* records;
-    const uint32_t* exits;
     const uint8_t* codes;  // of each row together, `stride` bytes to a row
     int64_t stride;
     bool has_nan;   // a code is kNanCode
+    bool are_far;   // records are in no near cache: each is fetched while others are gone through
     int64_t depth;  // the greatest number of tests on a path through a record
 };
 
@@ -284,6 +284,10 @@ template <typename T>
 struct TypedKernels {
     // sum[row, output] += V[leaf of places[row], output], for `width` outputs.
     void (*add_places)(const uint32_t* places, int64_t n, const T* V, int64_t width, T* sum);
+    // The same from tables of few values, n_trees trees one after the other for each row: by labels
+    // of a byte, `stride` of them to a tree.
+    void (*add_few_values)(const uint8_t* labels, int64_t stride, int64_t n_trees, int64_t n,
+                           const T* values, int64_t width, T* sum);
     // sum[row] = sum[row] (+, min, max) values[labels[row]], by the bytes of a label.
     void (*add)(const void* labels, int label_bytes, int64_t n, const T* values, int64_t n_labels,
                 Aggregate aggregate, T* sum);

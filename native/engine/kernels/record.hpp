@@ -33,16 +33,21 @@ struct RecordRow {
                                            _mm512_permutex2var_epi16(codes[2], column, codes[3]));
         }
     }
+    // The tests that send the row to the right.
+    template <bool HasNan>
+    __mmask32 right(const Record& record) const {
+        const __m512i code = look_up(_mm512_cvtepi8_epi16(
+            _mm256_load_si256(reinterpret_cast<const __m256i*>(record.column))));
+        const __mmask32 above = _mm512_cmpgt_epu16_mask(code, _mm512_loadu_si512(record.code));
+        if constexpr (!HasNan) return above;
+        return above &
+               ~(_mm512_cmpeq_epi16_mask(code, _mm512_set1_epi16(-1)) & record.missing_left);
+    }
     // Where each test leads.
     template <bool HasNan>
     __m256i next(const Record& record) const {
-        const __m512i code = look_up(_mm512_cvtepi8_epi16(
-            _mm256_load_si256(reinterpret_cast<const __m256i*>(record.column))));
-        __mmask32 right = _mm512_cmpgt_epu16_mask(code, _mm512_loadu_si512(record.code));
-        if constexpr (HasNan)
-            right &= ~(_mm512_cmpeq_epi16_mask(code, _mm512_set1_epi16(-1)) & record.missing_left);
         return _mm256_mask_blend_epi8(
-            right, _mm256_load_si256(reinterpret_cast<const __m256i*>(record.left)),
+            right<HasNan>(record), _mm256_load_si256(reinterpret_cast<const __m256i*>(record.left)),
             _mm256_load_si256(reinterpret_cast<const __m256i*>(record.right)));
     }
 };
@@ -151,20 +156,23 @@ struct RecordRow {
 
 constexpr int kTogether = 1;
 
-// The exit of one row, all in registers: composing the map with itself, a permute each time.
+// The exit of one row: composing the map with itself, a permute each time. All permutes go through
+// one port, which is what limits this; so the map is put together by loads under a mask, and its
+// entry is read from memory.
 template <int Registers, int Steps, bool HasNan>
 struct RecordExits {
+    alignas(64) uint8_t next[2 * kRecordTests];
     uint32_t exit;
 
     void start(int, const RecordRow<Registers>& row, const Record& record, uint32_t first) {
         // Exits lead to themselves.
         const __m512i exits = _mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130,
                                                0x2f2e2d2c2b2a2928, 0x2726252423222120, 0, 0, 0, 0);
-        __m512i next = _mm512_inserti64x4(exits, row.template next<HasNan>(record), 0);
-        for (int reach = 1; reach < Steps; reach *= 2) next = _mm512_permutexvar_epi8(next, next);
-        const __m512i last = _mm512_permutexvar_epi8(
-            _mm512_castsi128_si512(_mm_cvtsi32_si128(static_cast<int>(first))), next);
-        exit = static_cast<uint32_t>(_mm_cvtsi128_si32(_mm512_castsi512_si128(last))) & 255;
+        __m512i map = _mm512_mask_loadu_epi8(exits, 0xffffffff, record.left);
+        map = _mm512_mask_loadu_epi8(map, row.template right<HasNan>(record), record.right);
+        for (int reach = 1; reach < Steps; reach *= 2) map = _mm512_permutexvar_epi8(map, map);
+        _mm512_store_si512(next, map);
+        exit = next[first];
     }
     void finish() {}
     uint32_t at(int) const { return exit; }
@@ -205,12 +213,22 @@ struct RecordExits {
 
 #endif
 
+constexpr int64_t kAhead = 16;  // items whose records are on their way
+
+inline void fetch(const Record& record) {
+    const char* from = reinterpret_cast<const char*>(&record);
+    for (size_t i = 0; i < sizeof(Record); i += 64) __builtin_prefetch(from + i);
+}
+
 template <int Registers, int Steps, bool HasNan>
 void through_records(const RecordTrees& trees, const uint32_t* items, int64_t n, uint32_t row_mask,
                      uint32_t* at, uint32_t* next) {
     RecordExits<Registers, Steps, HasNan> exits;
     for (int64_t first = 0; first < n; first += kTogether) {
         const int together = static_cast<int>(n - first < kTogether ? n - first : kTogether);
+        if (trees.are_far)
+            for (int64_t i = first + kAhead; i < first + kAhead + kTogether && i < n; ++i)
+                fetch(trees.records[at[items[i]] >> kRecordBits]);
         auto start = [&](int i) {
             const uint32_t item = items[first + i], place = at[item];
             const RecordRow<Registers> row(trees.codes +
@@ -221,8 +239,7 @@ void through_records(const RecordTrees& trees, const uint32_t* items, int64_t n,
         auto finish = [&](int i) {
             const uint32_t item = items[first + i];
             const Record& record = trees.records[at[item] >> kRecordBits];
-            next[first + i] = at[item] =
-                trees.exits[record.exits + exits.at(i) - static_cast<uint32_t>(kRecordTests)];
+            next[first + i] = at[item] = record.exits[exits.at(i) - kRecordTests];
         };
         if (together == kTogether) {
             for (int i = 0; i < kTogether; ++i) start(i);
@@ -348,6 +365,35 @@ void add_places(const uint32_t* places, int64_t n, const T* V, int64_t width, T*
             T* own = sum + width * i;
             for (int64_t output = 0; output < width; ++output) own[output] += values[output];
         }
+    }
+}
+
+// Some of a row's outputs, which stay in registers from tree to tree.
+template <int Outputs, typename T>
+void add_outputs(const uint8_t* labels, int64_t stride, int64_t n_trees, int64_t n, const T* values,
+                 int64_t width, T* sum) {
+    for (int64_t r = 0; r < n; ++r) {
+        T own[Outputs];
+        for (int i = 0; i < Outputs; ++i) own[i] = sum[r * width + i];
+        for (int64_t tree = 0; tree < n_trees; ++tree) {
+            const T* value = values + width * labels[tree * stride + r];
+            for (int i = 0; i < Outputs; ++i) own[i] += value[i];
+        }
+        for (int i = 0; i < Outputs; ++i) sum[r * width + i] = own[i];
+    }
+}
+
+template <typename T>
+void add_few_values(const uint8_t* labels, int64_t stride, int64_t n_trees, int64_t n,
+                    const T* values, int64_t width, T* sum) {
+    for (int64_t i = 0; i < width;) {
+        const int64_t left = width - i;
+        const auto add = left >= 8   ? add_outputs<8, T>
+                         : left >= 4 ? add_outputs<4, T>
+                         : left >= 2 ? add_outputs<2, T>
+                                     : add_outputs<1, T>;
+        add(labels, stride, n_trees, n, values + i, width, sum + i);
+        i += left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
     }
 }
 

@@ -45,7 +45,7 @@ Plan start_plan(const Machine& m, const Kernels* kernels, const Wanted& wanted) 
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());
     plan.trees.resize(m.trees.n);
-    plan.tops.resize(m.trees.n);
+    plan.tops_of.assign(m.trees.n, -1);
     return plan;
 }
 
@@ -128,6 +128,7 @@ void add_coded(Kind kind, const std::vector<int64_t>& starts, Plan& plan) {
     }
     if (has_record) add_records(size, coded, plan);
     if (has_twig) add_twigs(size, coded, plan);
+    if (has_record || has_twig) add_few_values(plan);
     for (Section& section : plan.sections)
         if (section.has_deep || section.has_twig) turn_sets(section);
     if (has_deep) add_nodes(size, coded, plan);
@@ -164,12 +165,13 @@ int64_t Plan::n_bytes() const {
     };
     int64_t total = bytes(trees, used_features, read_columns, set_of, values32, values64, raw_nodes,
                           oblique.columns, oblique.column) +
-                    bytes(tops, walks.nodes, walks.wide_nodes, walks.start) +
-                    bytes(records.records, records.exits, records.roots, records.first) +
-                    bytes(twigs.nodes, twigs.start, twigs.value_of, twigs.leaf_with) +
+                    bytes(tops, tops_of, walks.nodes, walks.wide_nodes, walks.start) +
+                    bytes(records.records, records.roots, records.first) +
+                    bytes(twigs.nodes, twigs.start, few_values.value_of, few_values.table) +
                     bytes(packs.columns, packs.level_sizes, packs.keys, packs.packs, packs.roots,
                           packs.trees, packs.rights, packs.rights_of);
-    for (const Top& top : tops) total += bytes(top.tests, top.selects, top.bits, top.nodes);
+    for (const Tops& own : tops)
+        total += bytes(own.tests, own.selects, own.bits, own.trees, own.nodes, own.start);
     for (const Section& section : sections) {
         total += bytes(section.columns, section.planes, section.tables, section.record_columns,
                        section.record_planes);

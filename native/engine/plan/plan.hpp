@@ -27,15 +27,17 @@ struct Tree {
     bool split;  // values stand as planes of bytes
 };
 
-// The top of a deep tree, evaluated by selects: its labels say where rows go on, a node of the walk
-// or a place in records.
-struct Top {
+// The tops of some deep trees, evaluated together by selects: their labels, a byte each, say where
+// rows go on, a node of the walk or a place in records.
+struct Tops {
+    int64_t first = 0, last = 0;  // trees
     std::vector<Test> tests;
     std::vector<Select> selects;
     std::vector<uint16_t> bits;
-    SelectTree trees[2] = {};
+    std::vector<SelectTree> trees;  // by tree, and one more that ends the last
     int64_t n_slots = 0;
-    std::vector<uint32_t> nodes;  // by label
+    std::vector<uint32_t> nodes;  // by tree and label
+    std::vector<uint32_t> start;  // by tree, where its nodes start
 };
 
 // A run of trees of one kind. By selects they are evaluated together.
@@ -134,7 +136,6 @@ struct WalkPlan {
 // Trees of records; see kernels/record.hpp.
 struct RecordPlan {
     std::vector<Record> records;
-    std::vector<uint32_t> exits;    // places
     std::vector<uint32_t> roots;    // (n_trees,) places
     std::vector<int64_t> first{0};  // (n_trees + 1,) records, by tree
     int64_t depth = 0;              // the greatest number of tests on a path through a record
@@ -144,9 +145,13 @@ struct RecordPlan {
 struct TwigPlan {
     std::vector<TwigNode> nodes;
     std::vector<int64_t> start;  // (n_trees + 1,) nodes, by tree; empty where no tree has twigs
-    // Where leaves have few different values: which of them, by leaf, and a leaf that has each.
+};
+
+// Where the leaves of deep trees have few different values: which of them, by leaf of the machine,
+// and these values, of the sums' type, one for each output. Empty where they have many.
+struct FewValues {
     std::vector<uint8_t> value_of;
-    std::vector<int64_t> leaf_with;
+    std::vector<char> table;
 };
 
 // What one row needs where it goes through packs; see kernels/pack.hpp.
@@ -188,13 +193,15 @@ struct Plan {
     std::vector<float> values32;         // by tree, output and label, where sums are float32
     std::vector<double> values64;        // and where they are float64
     std::vector<Section> sections;       // where columns are coded
-    std::vector<Top> tops;               // (n_trees,) without tests where of no use
-    RecordPlan records;                  // of `record` trees
-    TwigPlan twigs;                      // of `twig` trees
-    WalkPlan walks;                      // of `deep` trees
-    PackPlan packs;                      // where all trees are `pack`
-    std::vector<RawNode> raw_nodes;      // where all trees are `raw`
-    ObliquePlan oblique;                 // where all trees are `oblique`
+    std::vector<Tops> tops;
+    std::vector<int32_t> tops_of;    // (n_trees,) or -1, where a top is of no use
+    RecordPlan records;              // of `record` trees
+    TwigPlan twigs;                  // of `twig` trees
+    FewValues few_values;            // of both
+    WalkPlan walks;                  // of `deep` trees
+    PackPlan packs;                  // where all trees are `pack`
+    std::vector<RawNode> raw_nodes;  // where all trees are `raw`
+    ObliquePlan oblique;             // where all trees are `oblique`
 
     // Whether all trees are trees of records.
     bool is_records() const {

@@ -78,8 +78,8 @@ public:
                 if (*exit >= 0) waiting.push_back(*exit);
         }
         for (size_t i = 0; i < exits_of_.size(); ++i) {
-            out_.records[first_record_ + i].exits = static_cast<uint32_t>(out_.exits.size());
-            for (const int32_t node : exits_of_[i]) out_.exits.push_back(place(node));
+            uint32_t* exit = out_.records[first_record_ + i].exits;
+            for (const int32_t node : exits_of_[i]) *exit++ = place(node);
         }
         out_.roots.push_back(place(static_cast<int32_t>(begin_)));
     }
@@ -270,6 +270,7 @@ bool has_record_top(const Plan& plan, int64_t tree) {
 void add_records(const std::vector<int32_t>& size, const std::vector<Coded>& coded, Plan& plan) {
     const Machine::Trees& trees = plan.machine.trees;
     RecordWriter writer(trees, size, coded, plan.kernels->code_layout, plan.records);
+    TopsWriter tops(coded, plan);
     for (Section& section : plan.sections) {
         if (section.has_record) number_columns(section);
         for (int64_t tree = section.first; tree < section.last; ++tree) {
@@ -278,16 +279,15 @@ void add_records(const std::vector<int32_t>& size, const std::vector<Coded>& cod
             } else if (has_record_top(plan, tree)) {
                 const TopTree top = find_top(trees, tree, size, kRecordTopTests);
                 writer.add(section, tree, top.tests);
-                plan.tops[tree] =
-                    make_top(top, coded, [&](int32_t node) { return writer.place(node); });
+                tops.add(tree, top, [&](int32_t node) { return writer.place(node); });
             } else {
                 writer.add(section, tree, {});
             }
             plan.records.first.push_back(static_cast<int64_t>(plan.records.records.size()));
         }
+        tops.end();
     }
     plan.records.records.shrink_to_fit();
-    plan.records.exits.shrink_to_fit();
 }
 
 }  // namespace dm::engine

@@ -165,17 +165,11 @@ Group make_select_group(const Machine::Trees& trees, int64_t first, int64_t end,
         }
         own.label_bytes = found.bits.size() > 8 ? 2 : 1;
         group.n_slots = std::max(group.n_slots, found.n_slots);
-        SelectTree select;
-        select.first = static_cast<uint32_t>(group.selects.size());
-        select.bits = static_cast<uint32_t>(group.bits.size()) & ((1u << 27) - 1);
-        select.n_bits = static_cast<uint8_t>(found.bits.size()) & 31;
-        group.trees.push_back(select);
+        group.trees.push_back(select_tree(found, group));
         group.selects.insert(group.selects.end(), found.selects.begin(), found.selects.end());
         group.bits.insert(group.bits.end(), found.bits.begin(), found.bits.end());
     }
-    SelectTree past{};
-    past.first = static_cast<uint32_t>(group.selects.size());
-    group.trees.push_back(past);
+    group.trees.push_back(select_tree({}, group));
     group.selects.shrink_to_fit();
     return group;
 }

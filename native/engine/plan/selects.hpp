@@ -31,7 +31,7 @@ struct DistinctTests {
 struct Selects {
     std::vector<Select> selects;
     std::vector<uint16_t> bits;
-    int64_t n_slots;
+    int64_t n_slots = 0;
 };
 
 // `size` holds the leaves below each test, `slot_of` the slots of this tree's tests; results take
@@ -39,6 +39,16 @@ struct Selects {
 Selects make_selects(const Machine::Trees& trees, int64_t tree, bool gray,
                      const std::vector<int32_t>& size, const std::vector<uint16_t>& slot_of,
                      int64_t first_slot);
+
+// A tree whose selects and bits come next in a group, or in tops.
+template <typename To>
+SelectTree select_tree(const Selects& found, const To& to) {
+    SelectTree own{};
+    own.first = static_cast<uint32_t>(to.selects.size());
+    own.bits = static_cast<uint32_t>(to.bits.size()) & ((1u << 27) - 1);
+    own.n_bits = static_cast<uint8_t>(found.bits.size()) & 31;
+    return own;
+}
 
 // The trees from `first` on that are done by selects, before `end`, and as many as one group
 // should hold; into `labelled` how their leaves are labelled.

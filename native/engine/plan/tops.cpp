@@ -1,11 +1,18 @@
 #include "engine/plan/tops.hpp"
 
+#include <algorithm>
 #include <queue>
 #include <utility>
 
 #include "engine/plan/selects.hpp"
 
 namespace dm::engine {
+namespace {
+
+// Together: their bitmaps should stay in the second-level cache.
+constexpr size_t kMostTrees = 8, kMostTests = 512;
+
+}  // namespace
 
 TopTree find_top(const Machine::Trees& trees, int64_t tree, const std::vector<int32_t>& size,
                  int64_t n_tests) {
@@ -47,29 +54,48 @@ TopTree find_top(const Machine::Trees& trees, int64_t tree, const std::vector<in
     return top;
 }
 
-Top make_top(const TopTree& top, const std::vector<Coded>& coded,
-             const std::function<uint32_t(int32_t)>& place) {
-    std::vector<uint32_t> keys;
-    for (const int32_t j : top.tests) keys.push_back(key_of(coded[j]));
-    const DistinctTests distinct = DistinctTests::of(std::move(keys));
-    std::vector<uint16_t> slot_of;
-    for (const int32_t j : top.tests) slot_of.push_back(distinct.slot(coded[j]));
-    Machine::Trees own;
-    const int64_t start[2] = {0, static_cast<int64_t>(top.tests.size())};
-    own.children = top.children.data();
-    own.test_start = start;
-    Selects found = make_selects(own, 0, true, top.size, slot_of, distinct.end());
-    Top out;
-    out.tests = distinct.tests();
-    out.selects = std::move(found.selects);
-    out.bits = std::move(found.bits);
-    out.n_slots = found.n_slots;
-    out.trees[0] = {0, 0, static_cast<uint32_t>(out.bits.size())};
-    out.trees[1].first = static_cast<uint32_t>(out.selects.size());
-    out.nodes.assign(size_t{1} << out.bits.size(), 0);
+void TopsWriter::add(int64_t tree, TopTree top, const std::function<uint32_t(int32_t)>& place) {
+    if (tree != tops_.last || trees_.size() == kMostTrees ||
+        n_tests_ + top.tests.size() > kMostTests)
+        end();
+    if (trees_.empty()) tops_.first = tree;
+    tops_.last = tree + 1;
+    const size_t start = tops_.nodes.size();
+    tops_.start.push_back(static_cast<uint32_t>(start));
+    tops_.nodes.resize(start + (size_t{1} << bits_for(static_cast<int64_t>(top.exits.size()))), 0);
     for (size_t leaf = 0; leaf < top.exits.size(); ++leaf)
-        out.nodes[label_of(static_cast<uint32_t>(leaf), true)] = place(top.exits[leaf]);
-    return out;
+        tops_.nodes[start + label_of(static_cast<uint32_t>(leaf), true)] = place(top.exits[leaf]);
+    n_tests_ += top.tests.size();
+    trees_.push_back(std::move(top));
+}
+
+void TopsWriter::end() {
+    if (trees_.empty()) return;
+    std::vector<uint32_t> keys;
+    for (const TopTree& top : trees_)
+        for (const int32_t j : top.tests) keys.push_back(key_of(coded_[j]));
+    const DistinctTests distinct = DistinctTests::of(std::move(keys));
+    tops_.tests = distinct.tests();
+    for (const TopTree& top : trees_) {
+        std::vector<uint16_t> slot_of;
+        for (const int32_t j : top.tests) slot_of.push_back(distinct.slot(coded_[j]));
+        Machine::Trees own;
+        const int64_t start[2] = {0, static_cast<int64_t>(top.tests.size())};
+        own.children = top.children.data();
+        own.test_start = start;
+        const Selects found = make_selects(own, 0, true, top.size, slot_of, distinct.end());
+        tops_.trees.push_back(select_tree(found, tops_));
+        tops_.n_slots = std::max(tops_.n_slots, found.n_slots);
+        tops_.selects.insert(tops_.selects.end(), found.selects.begin(), found.selects.end());
+        tops_.bits.insert(tops_.bits.end(), found.bits.begin(), found.bits.end());
+    }
+    tops_.trees.push_back(select_tree({}, tops_));
+    for (int64_t tree = tops_.first; tree < tops_.last; ++tree)
+        plan_.tops_of[tree] = static_cast<int32_t>(plan_.tops.size());
+    plan_.tops.push_back(std::move(tops_));
+    tops_ = {};
+    trees_.clear();
+    n_tests_ = 0;
 }
 
 }  // namespace dm::engine

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "engine/plan/plan.hpp"
 
@@ -18,9 +19,23 @@ struct TopTree {
 TopTree find_top(const Machine::Trees& trees, int64_t tree, const std::vector<int32_t>& size,
                  int64_t n_tests);
 
-// The selects of a top. `place` says where a test (>= 0) or leaf (~leaf) of the machine stands,
-// where rows go on.
-Top make_top(const TopTree& top, const std::vector<Coded>& coded,
-             const std::function<uint32_t(int32_t)>& place);
+// Puts tops of trees that follow each other together: they share tests, and loads of columns.
+class TopsWriter {
+public:
+    TopsWriter(const std::vector<Coded>& coded, Plan& plan) : coded_(coded), plan_(plan) {}
+    ~TopsWriter() { end(); }
+
+    // `place` says where a test (>= 0) or leaf (~leaf) of the machine stands, where rows go on.
+    void add(int64_t tree, TopTree top, const std::function<uint32_t(int32_t)>& place);
+    // What was added is together; as it is where a section ends.
+    void end();
+
+private:
+    const std::vector<Coded>& coded_;
+    Plan& plan_;
+    Tops tops_;  // those that are being put together, and their trees
+    std::vector<TopTree> trees_;
+    size_t n_tests_ = 0;
+};
 
 }  // namespace dm::engine

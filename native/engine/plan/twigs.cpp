@@ -1,8 +1,5 @@
 #include "engine/plan/twigs.hpp"
 
-#include <string_view>
-#include <unordered_map>
-
 #include "engine/plan/tops.hpp"
 
 namespace dm::engine {
@@ -66,31 +63,6 @@ private:
     std::vector<int32_t> waiting_;
 };
 
-constexpr size_t kMostValues = 256;  // that a byte tells apart
-
-// Leaves of classifying forests are mostly pure, and then have no more values than there are
-// classes: those stay in the first-level cache, where all of V would not stay in the second.
-void find_few_values(const Machine& machine, TwigPlan& twigs) {
-    const int64_t n = machine.trees.n_leaves();
-    const int64_t bytes = machine.output.width() * (machine.output.single ? 4 : 8);
-    const char* V = static_cast<const char*>(machine.output.V);
-    std::unordered_map<std::string_view, uint8_t> known;  // by their bytes: -0 is not 0
-    std::vector<uint8_t> value_of;
-    std::vector<int64_t> leaf_with;
-    value_of.reserve(static_cast<size_t>(n));
-    for (int64_t leaf = 0; leaf < n; ++leaf) {
-        const std::string_view own(V + leaf * bytes, static_cast<size_t>(bytes));
-        const auto [found, is_new] = known.try_emplace(own, static_cast<uint8_t>(known.size()));
-        if (is_new) {
-            if (known.size() > kMostValues) return;
-            leaf_with.push_back(leaf);
-        }
-        value_of.push_back(found->second);
-    }
-    twigs.value_of = std::move(value_of);
-    twigs.leaf_with = std::move(leaf_with);
-}
-
 }  // namespace
 
 bool can_have_twigs(const Plan& plan, const Section& section, int64_t tree,
@@ -107,20 +79,21 @@ bool can_have_twigs(const Plan& plan, const Section& section, int64_t tree,
 void add_twigs(const std::vector<int32_t>& size, const std::vector<Coded>& coded, Plan& plan) {
     const Machine::Trees& trees = plan.machine.trees;
     TwigPlan& twigs = plan.twigs;
+    TopsWriter tops(coded, plan);
     twigs.start.push_back(0);
-    for (const Section& section : plan.sections)
+    for (const Section& section : plan.sections) {
         for (int64_t tree = section.first; tree < section.last; ++tree) {
             if (plan.trees[tree].kind == Kind::twig) {
                 TwigWriter writer(trees, tree, static_cast<uint8_t>(section.n_planes), coded,
                                   twigs.nodes);
-                plan.tops[tree] = make_top(top_above_twigs(trees, tree, size), coded,
-                                           [&](int32_t exit) { return writer.add(exit); });
+                tops.add(tree, top_above_twigs(trees, tree, size),
+                         [&](int32_t exit) { return writer.add(exit); });
             }
             twigs.start.push_back(static_cast<int64_t>(twigs.nodes.size()));
         }
+        tops.end();
+    }
     twigs.nodes.shrink_to_fit();
-    if (plan.machine.output.aggregate == Aggregate::sum && !plan.machine.linear)
-        find_few_values(plan.machine, twigs);
 }
 
 }  // namespace dm::engine

@@ -1,11 +1,16 @@
 #include "engine/plan/values.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "engine/plan/selects.hpp"
 
 namespace dm::engine {
 namespace {
+
+constexpr size_t kMostValues = 256;  // that a byte tells apart
 
 template <typename Sum>
 void add(bool can_split, Plan& plan, std::vector<Sum>& values) {
@@ -56,6 +61,28 @@ void add_values(Plan& plan) {
         add<float>(can_split, plan, plan.values32);
     else
         add<double>(can_split, plan, plan.values64);
+}
+
+void add_few_values(Plan& plan) {
+    const Machine& machine = plan.machine;
+    if (!plan.wanted.values || machine.output.aggregate != Aggregate::sum || machine.linear) return;
+    const int64_t n = machine.trees.n_leaves();
+    const int64_t bytes = machine.output.width() * (machine.output.single ? 4 : 8);
+    const char* V = static_cast<const char*>(machine.output.V);
+    std::unordered_map<std::string_view, uint8_t> known;  // by their bytes: -0 is not 0
+    std::vector<uint8_t> value_of;
+    std::vector<char> table;
+    value_of.reserve(static_cast<size_t>(n));
+    for (int64_t leaf = 0; leaf < n; ++leaf) {
+        const std::string_view own(V + leaf * bytes, static_cast<size_t>(bytes));
+        const auto [found, is_new] = known.try_emplace(own, static_cast<uint8_t>(known.size()));
+        if (is_new) {
+            if (known.size() > kMostValues) return;
+            table.insert(table.end(), own.begin(), own.end());
+        }
+        value_of.push_back(found->second);
+    }
+    plan.few_values = {std::move(value_of), std::move(table)};
 }
 
 }  // namespace dm::engine

@@ -9,4 +9,8 @@ namespace dm::engine {
 // for each output in turn.
 void add_values(Plan& plan);
 
+// Leaves of classifying forests are mostly pure, and then have no more values than there are
+// classes: those stay in the first-level cache, where all of V would not stay in the second.
+void add_few_values(Plan& plan);
+
 }  // namespace dm::engine

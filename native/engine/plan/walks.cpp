@@ -28,10 +28,16 @@ void add_nodes(const std::vector<int32_t>& size, const std::vector<Coded>& coded
     std::vector<int32_t> queue;
     std::vector<uint32_t> place_of;
     int64_t n_nodes = 0;
+    TopsWriter tops(coded, plan);
+    size_t section = 0;
     for (int64_t tree = 0; tree < trees.n; ++tree) {
         const int64_t begin = trees.test_start[tree], end = trees.test_start[tree + 1];
         const int64_t first_leaf = trees.first_leaf(tree);
         walks.start.push_back(n_nodes);
+        while (tree == plan.sections[section].last) {
+            tops.end();
+            ++section;
+        }
         // Children side by side. Large subtrees come late, so that what is near the root is near in
         // memory: a queue, as in a search by breadth.
         queue.clear();
@@ -62,7 +68,7 @@ void add_nodes(const std::vector<int32_t>& size, const std::vector<Coded>& coded
         };
         place_of.assign(2 * (end - begin) + 1, 0);
         for (size_t i = 0; i < queue.size(); ++i) place(queue[i]) = static_cast<uint32_t>(i);
-        plan.tops[tree] = make_top(find_top(trees, tree, size, kTopTests), coded, place);
+        tops.add(tree, find_top(trees, tree, size, kTopTests), place);
     }
     walks.start.push_back(n_nodes);
 }

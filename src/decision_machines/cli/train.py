@@ -116,9 +116,19 @@ def train(
             "--optimal", help="The best tree of --depth (3 by default, at most 5), proven."
         ),
     ] = False,
+    best: Annotated[
+        bool,
+        typer.Option(
+            "--best", help="A sum of several learners, tuned (needs torch); a .dm file is soft."
+        ),
+    ] = False,
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", min=0.001, help="Of one tree: seconds, then the best so far."),
+        typer.Option(
+            "--time-limit",
+            min=0.001,
+            help="Of one tree, or of --best: seconds, then the best so far.",
+        ),
     ] = None,
     iterations: Annotated[
         int | None,
@@ -134,8 +144,9 @@ def train(
     One tree is searched for rather than grown; --trees N boosts, --oblique --trees N bags. With
     --optimal the best of all trees of a depth is proven, or how far from it one may be. Empty
     cells are missing values, columns of text are categories. The file is written whole or not at
-    all. With --soft the file holds the hard machine: a soft one is a torch module. Ctrl-C on a
-    terminal ends training early, with the best so far; elsewhere nothing is written.
+    all. With --soft the file holds the hard machine, with --best a .dm file the soft one: dm
+    predict and dm serve answer with it. Ctrl-C on a terminal ends training early, with the best so
+    far; elsewhere nothing is written.
 
     [bold]Examples[/]
 
@@ -150,6 +161,8 @@ def train(
     dm train rows.csv --target species --trees 100 --json
 
     dm train rows.csv --target price --optimal --depth 3 --time-limit 60
+
+    dm train rows.csv --target price --best --time-limit 300 -o model.dm
 
     [bold]Exit codes[/]  0 done; 2 the call or the data is wrong; 130 interrupted.
     """
@@ -190,7 +203,12 @@ def train(
         "--increasing": bool(increasing),
         "--decreasing": bool(decreasing),
     }
-    refuse_with_optimal(optimal, many | searched | {"--iterations": iterations is not None})
+    given = many | searched | {"--iterations": iterations is not None}
+    refuse_with_optimal(optimal, given | {"--best": best})
+    with_best = given | {"--leaves": leaves is not None, "--depth": depth is not None}
+    for name, is_given in (with_best | {"--auto": auto}).items():
+        if best and is_given:
+            raise InputError("choosing how to train", f"--best with {name}", f"leave {name} out")
     searched |= {"--criterion": criterion is not None, "--time-limit": time_limit is not None}
     _refuse_criterion(criterion, quantile, taken)
     for other in (name for name, is_given in many.items() if is_given):
@@ -201,12 +219,12 @@ def train(
         if auto and is_given:
             raise InputError("choosing how to train", f"--auto with {name}", f"leave {name} out")
     options: dict[str, Any] = {
-        "n_trees": trees,
+        "n_trees": "auto" if best else trees,
         "max_leaves": "auto" if auto else (leaves or MAX_LEAVES),
         "max_depth": depth,
         "oblique": oblique,
         "leaves": "linear" if linear else "constant",
-        "soft": soft,
+        "soft": soft or best,
         "n_iterations": iterations,
         "random_state": seed,
         "n_threads": n_threads,
@@ -243,7 +261,7 @@ def train(
         if held is not None:
             judged = scores(model, held, is_classes=taken.is_classes)
             between = intervals(model, held, is_classes=taken.is_classes)
-            if trees == 1:
+            if trees == 1 and not best:
                 cart = cart_scores(model, own, held, is_classes=taken.is_classes)
         interrupted = bool(model.report_.get("interrupted", False))
         if refit and held is not None and not interrupted:
@@ -254,12 +272,17 @@ def train(
         sys.exit(130)
     seconds = time.perf_counter() - start
     if output is not None:
-        write_model(model.machine_, output, written_as or "dm")
+        is_soft = best and written_as in (None, "dm")
+        write_model(model.soft_machine_ if is_soft else model.machine_, output, written_as or "dm")
     report = _report(model, rows, taken, own, held, judged, seconds, output)
     report["interrupted"] = interrupted
     report |= {"intervals": between, "scores of CART": cart}
     if optimal:
         report["proof"] = proof(model)
+    if best:
+        report["tried"] = [
+            {k: v for k, v in t.items() if k != "tuning"} for t in model.report_["tried"]
+        ]
     if auto:
         report["sizes"] = model.path_.as_dicts()
     if as_json:
@@ -374,6 +397,8 @@ def _print(
         console.print(Text(report["proof"]["words"]), soft_wrap=True)
     if "sizes" in report:
         console.print(Text(f"sizes by cross-validation:\n{model.path_!r}"), soft_wrap=True)
+    if "tried" in report:
+        console.print(Text(str(model.report_)), soft_wrap=True)
     top = list(report["importances"].items())[:5]
     if top:
         said = ", ".join(f"{name} {value:.0%}" for name, value in top)

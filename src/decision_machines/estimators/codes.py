@@ -1,4 +1,4 @@
-"""Many classes from learners of two: ternary codes made of trees over the classes."""
+"""Many classes from learners of two: ternary codes, of trees over the classes or of other kinds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from .class_trees import (
     random_tree,
     tree_of_machine,
 )
-from .decoding import DECODINGS
+from .decoding import DECODINGS, even_loss
+from .flat_codes import FLAT
 from .parameters import NOTHING, SEED, Kind, OneOf, Whole, check_parameters, seed_of
 from .refusals import refuse_no_rows, refused
 
@@ -42,7 +43,9 @@ DOING = "fitting a TemplateCodeClassifier"
 class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Many classes from any learner of two, coded by the templates of trees over the classes.
 
-    Paper: Algorithm `ECOC`, with the tree of templates as the coding strategy. Each column of the
+    Paper: Algorithm `ECOC`, with the tree of templates as the coding strategy; cites
+    `dietterich1994solving`, `Kong95error-correctingoutput`, `allwein2001reducing`,
+    `escalerasergio2010on`. Each column of the
     code asks whether a row is of the classes at -1 or of those at +1, and a clone of `estimator`
     learns to answer from the rows of those classes alone. A question that several trees ask is
     learned once.
@@ -57,14 +60,20 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         first by clustering, the others around pairs drawn at random. "tree": the order in which
         fitted CART trees tell the classes apart. "random": random halves; best for learners that
         are strong and unsteady (trees), as "confusion" is for simple ones (linear). A
-        `DecisionMachine` over the same features: the order in which its trees do. Or a matrix of
-        -1, 0 and +1, with a row for each class in the order of `classes_`.
+        `DecisionMachine` over the same features: the order in which its trees do. These are forests
+        of class trees. Not of trees: "one_vs_all", a question for each class; "one_vs_one", one for
+        each pair; "dense", random questions to all classes; "sparse", random questions to half of
+        them. Or a matrix of -1, 0 and +1, with a row for each class in the order of `classes_`.
     decoding
         "loss": the least logistic loss of the learners' margins over a class's questions (for one
-        tree, the most probable path). "logical": the paper's similarity of answers and template.
+        tree, the most probable path); in codes that are not trees, a question that is not put to a
+        class counts as a margin of 0. "logical": the paper's similarity of answers and template.
         "hamming": the least Hamming distance.
     n_trees
         Trees side by side ("confusion", "tree" and "random").
+    n_columns
+        Questions of "dense" (by default ⌈10 log₂ K⌉ for K classes) and "sparse" (⌈15 log₂ K⌉), at
+        most as many as there are different ones.
     random_state
         For the trees over classes, and for learners that have a `random_state` of their own.
     n_jobs
@@ -91,12 +100,13 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     _constraints = {
         "coding": (
-            OneOf(("confusion", "tree", "random")),
+            OneOf(("confusion", "tree", "random", *FLAT)),
             Kind((DecisionMachine,), "a DecisionMachine"),
             Kind((np.ndarray, list, sp.sparray, sp.spmatrix), "a ternary matrix"),
         ),
         "decoding": (OneOf(tuple(DECODINGS)),),
         "n_trees": (Whole(1),),
+        "n_columns": (NOTHING, Whole(1)),
         "random_state": SEED,
         "n_jobs": (NOTHING, Kind((int, np.integer), "a whole number")),
     }
@@ -108,6 +118,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         coding: Any = "confusion",
         decoding: str = "loss",
         n_trees: int = 10,
+        n_columns: int | None = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -115,6 +126,7 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.coding = coding
         self.decoding = decoding
         self.n_trees = n_trees
+        self.n_columns = n_columns
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -212,10 +224,12 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _code(
         self, X: Any, codes: np.ndarray, w: np.ndarray | None, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """M, and where the columns of each of its trees start (None for a given matrix)."""
+        """M, and where the columns of each of its trees start (None where it is not of trees)."""
         K = len(self.classes_)
         if not isinstance(self.coding, (str, DecisionMachine)):
             return _given_code(self.coding, K), None
+        if K > 2 and isinstance(self.coding, str) and self.coding in FLAT:
+            return FLAT[self.coding](K, self.n_columns, rng), None
         if K <= 2:
             trees = [random_tree(K, rng)]
         else:
@@ -333,10 +347,13 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     def _scores(self, X: Any) -> np.ndarray:
         f = self._margins(X)
-        scores = DECODINGS[self.decoding](f, self.code_)
-        if self.decoding == "loss" and self.tree_start_ is not None:
-            scores = scores / max(len(self.tree_start_) - 1, 1)
-        return scores
+        if self.decoding != "loss":
+            return DECODINGS[self.decoding](f, self.code_)
+        if self.tree_start_ is not None:
+            return DECODINGS["loss"](f, self.code_) / max(len(self.tree_start_) - 1, 1)
+        # As many questions as a tree asks tell the classes apart; more of them say the same again.
+        n_classes, n_columns = self.code_.shape
+        return even_loss(f, self.code_) * min(1.0, (n_classes - 1) / n_columns)
 
     def decision_function(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) scores of the decoding; (m,), of the second less the first, for two."""
@@ -356,7 +373,8 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def predict_proba(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) the geometric mean of the trees' probabilities, made to sum to 1.
 
-        Only with ``decoding="loss"``.
+        In codes that are not trees, the product over the questions to the power of (classes - 1)
+        over questions, where there are more. Only with ``decoding="loss"``.
         """
         scores = self._scores(X)
         e = np.exp(scores - scores.max(axis=1, keepdims=True))

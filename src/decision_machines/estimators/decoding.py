@@ -46,6 +46,17 @@ def loss(f: Margins, M: Code) -> Scores:
     return found
 
 
+def even_loss(f: Margins, M: Code) -> Scores:
+    """`loss`, with ln 2, the loss of a margin of 0, for every question that a class does not ask.
+
+    For codes that are not trees, whose classes may ask different numbers of questions: without it
+    those that ask few would win.
+    """
+    unasked = np.sum(M == 0, axis=1)
+    found: np.ndarray = loss(f, M) - np.log(2) * unasked
+    return found
+
+
 def signs(f: Margins) -> Int[np.ndarray, "m ell"]:
     """sgn, with sgn(0) = -1 as in Eq. `signum`."""
     return np.where(f <= 0, -1, 1)

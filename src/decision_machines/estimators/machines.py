@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
-from ..train.axis.criteria import OF_CLASSES, OF_NUMBERS
+from ..train.axis.criteria import OF_CLASSES
 from ..train.defaults import MAX_LEAVES
 from ..train.fit import Fit
 from ..train.hold_out import hold_out
@@ -31,7 +31,10 @@ from .parameters import (
     Number,
     OneOf,
     Whole,
+    check_parameters,
 )
+from .soft_answers import frozen_soft
+from .sums import fit_sum, interval_of, refuse_interval
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -43,7 +46,7 @@ BY_FEATURE = Kind(
     "a number for each feature, or a dictionary feature → number",
 )
 CONSTRAINTS: dict[str, tuple[Any, ...]] = {
-    "n_trees": (Whole(1),),
+    "n_trees": (Whole(1), AUTO),
     "max_leaves": (Whole(1), AUTO),
     "max_depth": (NOTHING, Whole(0)),
     "oblique": (Flag(),),
@@ -75,12 +78,11 @@ class _DecisionMachine:
 
     def __init__(
         self,
-        n_trees: int = 1,
+        n_trees: int | str = 1,
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
         criterion: str = "squared_error",
-        quantile: float = 0.5,
         oblique: bool = False,
         leaves: str = "constant",
         soft: bool = False,
@@ -104,7 +106,6 @@ class _DecisionMachine:
         self.max_leaves = max_leaves
         self.max_depth = max_depth
         self.criterion = criterion
-        self.quantile = quantile
         self.oblique = oblique
         self.leaves = leaves
         self.soft = soft
@@ -128,6 +129,11 @@ class _DecisionMachine:
     _takes_labels = True
 
     def _fit(self: Any, X: Any, y: Any, sample_weight: Any, validation: Any) -> None:
+        check_parameters(self, self._constraints)
+        if self.n_trees == "auto":
+            fit_sum(self, X, y, sample_weight, validation)
+            return
+        refuse_interval(self)
         is_classes = isinstance(self, MachineClassifier)
         before = (getattr(self, "machine_", None), getattr(self, "classes_", None))
         rows = self._read(X, y, sample_weight)
@@ -155,6 +161,7 @@ class _DecisionMachine:
         self._keep(machine)
         self.learned_ = found if self.warm_start else None
         self.soft_ = found.soft if self.soft else None
+        self.soft_machine_ = None if self.soft_ is None else frozen_soft(self.soft_, self.machine_)
         self.history_ = found.history
         self.report_ = {name: value for name, value in found.report.items() if name != "fits"}
         if interrupted:
@@ -248,9 +255,10 @@ class _DecisionMachine:
     def _margins(self: Any, X: Any) -> np.ndarray:
         """Margins of the soft machine where it was asked for and is there, else of the hard."""
         rows = self._rows(X)
-        softs = getattr(self, "soft_", None)
-        if softs is None:
-            found: np.ndarray = self.machine_.margin(rows, n_threads=self.n_threads)
+        softs, frozen = getattr(self, "soft_", None), getattr(self, "soft_machine_", None)
+        if frozen is not None or softs is None:
+            answers = self.machine_ if frozen is None else frozen
+            found: np.ndarray = answers.margin(rows, n_threads=self.n_threads)
             return found
         import torch
 
@@ -277,6 +285,11 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     ----------
     n_trees
         How many trees, at most. Boosting with three or more classes fits this many for each class.
+        "auto" is a weighted sum of several learners: our boosting, LightGBM, XGBoost and CatBoost
+        where they are installed, stopped early and tuned end to end, and a forest of soft oblique
+        trees. How much of each is taken is chosen on rows that none of them has seen: by folds, or
+        held out where there are more than 20 000 rows. `report_` says what was tried and what it
+        gave. Needs torch. Best with ``soft=True``.
     max_leaves, max_depth, min_samples_leaf
         Size of a tree. Oblique trees have the depth of a complete tree of at most `max_leaves`.
         ``max_leaves="auto"``, for one hard tree, is the smallest size of 1, 2, 3, 4, 6, 8, 12, 16,
@@ -312,8 +325,8 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         Moves of each search, or steps of an oblique tree's training: more take longer and find
         more. 0 leaves trees greedy. By default what the data ask for.
     time_limit
-        Of a tree alone: seconds after which the best so far is taken. The tree then depends on how
-        fast the machine is.
+        Seconds. Of a tree alone the best so far is taken then; of ``n_trees="auto"`` what is not
+        finished is left out. The result then depends on how fast the computer is.
     validation_fraction
         Share of the distinct rows that choose among trees and are not learned from. By default the
         learner's own rule: a fifth or a quarter that is learned from in the end, where it can be.
@@ -340,6 +353,9 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         What was learned, a `DecisionMachine`: predict, explain, draw, write it.
     soft_
         The torch module behind soft answers, a list of them for bagged trees, or None.
+    soft_machine_
+        What soft answers are computed with: the same without torch, an `Assembly` that is saved,
+        served and streamed as machines are; None for linear leaves.
     path_
         With ``max_leaves="auto"``: sizes, scores and standard errors, a `SizePath`; print it, or
         ``path_.plot()`` it.
@@ -368,7 +384,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
 
     def __init__(
         self,
-        n_trees: int = 1,
+        n_trees: int | str = 1,
         *,
         max_leaves: int | str = MAX_LEAVES,
         max_depth: int | None = None,
@@ -458,9 +474,16 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
 
     How trees are found, parameters and attributes are those of `DecisionMachineClassifier`, but for
     `criterion`: "squared_error"; "absolute_error"; "quantile", with `quantile` the share of rows
-    that should lie below the prediction; or "poisson", the deviance of counts and rates. With
+    that should lie below the prediction; or "poisson", the deviance of counts and rates;
+    ``n_trees="auto"`` knows "huber:1", "gamma" and "tweedie:1.5", too. With
     ``oblique=True`` and ``leaves="linear"`` leaves are linear functions of the features. y may have
-    several columns.
+    several columns, except with ``n_trees="auto"``.
+
+    Parameters
+    ----------
+    interval
+        With ``n_trees="auto"``, the share of rows that `predict_interval` should cover, such as
+        0.9.
 
     Examples
     --------
@@ -473,9 +496,65 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     """
 
     _constraints = CONSTRAINTS | {
-        "criterion": (OneOf(OF_NUMBERS),),
+        "criterion": (Kind((str,), "the name of a criterion"),),
         "quantile": (Number(0.0, 1.0, beyond=True),),
+        "interval": (NOTHING, Number(0.0, 1.0, beyond=True)),
     }
+
+    def __init__(
+        self,
+        n_trees: int | str = 1,
+        *,
+        max_leaves: int | str = MAX_LEAVES,
+        max_depth: int | None = None,
+        criterion: str = "squared_error",
+        quantile: float = 0.5,
+        oblique: bool = False,
+        leaves: str = "constant",
+        soft: bool = False,
+        min_samples_leaf: int | None = None,
+        leaf_cost: float = 0.0,
+        feature_costs: Any = None,
+        monotone: Any = None,
+        learning_rate: float | None = 0.1,
+        n_iterations: int | None = None,
+        time_limit: float | None = None,
+        early_stopping: bool = True,
+        patience: int = 20,
+        validation_fraction: float | None = None,
+        warm_start: bool = False,
+        interval: float | None = None,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        verbose: Verbosity = False,
+        keep_best_on_interrupt: bool = False,
+    ) -> None:
+        super().__init__(
+            n_trees,
+            max_leaves=max_leaves,
+            max_depth=max_depth,
+            criterion=criterion,
+            oblique=oblique,
+            leaves=leaves,
+            soft=soft,
+            min_samples_leaf=min_samples_leaf,
+            leaf_cost=leaf_cost,
+            feature_costs=feature_costs,
+            monotone=monotone,
+            learning_rate=learning_rate,
+            n_iterations=n_iterations,
+            time_limit=time_limit,
+            early_stopping=early_stopping,
+            patience=patience,
+            validation_fraction=validation_fraction,
+            warm_start=warm_start,
+            random_state=random_state,
+            n_threads=n_threads,
+            verbose=verbose,
+            keep_best_on_interrupt=keep_best_on_interrupt,
+        )
+        self.quantile = quantile
+        self.interval = interval
 
     def fit(
         self,
@@ -506,3 +585,18 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
         check_is_fitted(self, "machine_")
         margins = self._margins(X)
         return self.machine_.decide(margins)
+
+    def predict_interval(self, X: Any) -> Float[np.ndarray, "m 2"]:
+        """(m, 2) bounds that hold the share ``interval`` of new rows, where those are alike.
+
+        By conformal calibration: the errors on rows that were not learned from say how far below
+        and above its prediction a row may lie. Half of the share that is not covered lies on each
+        side; with too few rows judged a bound is infinite.
+        """
+        check_is_fitted(self, "machine_")
+        return interval_of(self, self.predict(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.n_trees != "auto"
+        return tags

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import InvariantError, UnsupportedModelError
+from . import soft
 from .arrays import Part
 from .columns import Columns
 from .machine import DecisionMachine
@@ -40,6 +41,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "survival forest": (),
     "proportional hazards": (),
     "distribution": ("distribution",),
+    soft.RULE: ("kind",),
 }
 """Every rule, and the words that it needs."""
 
@@ -105,6 +107,8 @@ class Assembly(AssemblyVerbs, Part):
                 f"rule = {self.rule!r:.60} of {len(self.members)} members",
                 f"use one of {', '.join(RULES)}, with the words that it needs",
             )
+        if self.rule == soft.RULE:
+            soft.check_soft(self.members, self.numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = {f.name: getattr(self, f.name) for f in fields(self)}

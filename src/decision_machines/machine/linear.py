@@ -19,7 +19,8 @@ class LinearLeaves(Part):
     """Leaf i answers intercept[i] + the sum of coefficient · x, added term by term in this order.
 
     Where any x that the leaf reads is NaN, it answers its row of V instead. The features are
-    raw features x (cast to the columns' dtype), not columns z.
+    raw features x (cast to the columns' dtype), not columns z. Paper: cites
+    `loh2011classification`.
 
     Parameters
     ----------

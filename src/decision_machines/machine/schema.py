@@ -26,6 +26,9 @@ Versions
    rule, words, classes and the ``machine`` of every member) in the place of ``columns`` and
    ``output``; arrays of member i are named after ``members.i.``, its numbers after ``numbers.``.
 
+4. The assembly ``soft trees`` (`machine.soft`): numbers ``slope``, ``t`` and ``nudge`` of its one
+   member's tests.
+
 How to change it
 ----------------
 A new version is needed where a field is added, dropped or takes another meaning.
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 FORMAT = "decision-machines"
-VERSION = 3
+VERSION = 4
 SUFFIX = ".dm"
 
 Texts = Any
@@ -293,5 +296,6 @@ def unchanged(texts: Texts, arrays: Arrays) -> tuple[Texts, Arrays]:
 UPGRADES: dict[int, Callable[[Texts, Arrays], tuple[Texts, Arrays]]] = {
     1: steps_by_name,
     2: unchanged,
+    3: unchanged,
 }
 """From the content of a file of version n to that of version n + 1."""

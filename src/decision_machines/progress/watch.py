@@ -70,6 +70,8 @@ class Watch:
         As in `Progress`; `total` counts steps.
     keep_best
         Whether an interruption ends the block quietly.
+    time_limit
+        Seconds after which `is_late`; loops then end with what they have. None for no limit.
 
     Examples
     --------
@@ -87,7 +89,9 @@ class Watch:
         verbose: Verbosity = None,
         *,
         keep_best: bool = False,
+        time_limit: float | None = None,
     ) -> None:
+        self.time_limit = time_limit
         self.progress = Progress(what, total, verbose)
         self.keep_best = keep_best
         self.history: list[dict[str, float]] = []
@@ -99,6 +103,11 @@ class Watch:
         self.begin = time.perf_counter()
         self.progress.__enter__()
         return self
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time limit is over."""
+        return self.time_limit is not None and time.perf_counter() - self.begin > self.time_limit
 
     def step(self, **numbers: float) -> None:
         """One unit of work is done; `numbers` (loss, valid, ...) join the curve and the display."""

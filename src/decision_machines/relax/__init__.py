@@ -14,6 +14,7 @@ from ..errors import MissingLibraryError
 
 if TYPE_CHECKING:
     from ..machine import DecisionMachine
+    from .mlp import ForestNetwork
     from .module import SoftMachine
 
 DOING = "softening a machine"
@@ -21,12 +22,24 @@ DOING = "softening a machine"
 
 def soften(machine: DecisionMachine, form: str | None = "soft_tree", **options: Any) -> SoftMachine:
     """The machine as a `torch.nn.Module`; see `DecisionMachine.soften`."""
+    _require_torch(DOING)
+    from .build import build
+
+    return build(machine, form, **options)
+
+
+def to_mlp(machine: DecisionMachine, **options: Any) -> ForestNetwork:
+    """The machine as a plain network; see `DecisionMachine.to_mlp`."""
+    _require_torch("casting a machine as a network")
+    from .mlp import to_mlp
+
+    return to_mlp(machine, **options)
+
+
+def _require_torch(doing: str) -> None:
     try:
         import torch  # noqa: F401
     except ImportError:
         raise MissingLibraryError(
-            DOING, "torch is not installed", "pip install 'decision-machines[torch]'"
+            doing, "torch is not installed", "pip install 'decision-machines[torch]'"
         ) from None
-    from .build import build
-
-    return build(machine, form, **options)

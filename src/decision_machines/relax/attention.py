@@ -33,9 +33,9 @@ def dot_product_attention(
 ) -> tuple[Float[Tensor, "... m k"], Float[Tensor, "... m L"]]:
     """softmax(Q Kᵀ / τ) V, and the weights.
 
-    Paper: Eq. `dot-product`, with τ in the place of √d. NOTE[PAPER]: its denominator runs over all
-    keys; it is printed to stop at i. Equal to torch's `scaled_dot_product_attention` with
-    ``scale=1/tau``.
+    Paper: Eq. `dot-product`, with τ in the place of √d; cites `vaswani2017attention`,
+    `mino-etal-2017-key`. NOTE[PAPER]: its denominator runs over all keys; it is printed to stop
+    at i. Equal to torch's `scaled_dot_product_attention` with ``scale=1/tau``.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ from .forms import Form, choose_form
 from .gaps import Gaps
 from .linear_attention import FEATURE_MAPS
 from .selection import SELECTIONS
+from .weighing import Given, check_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
     from .module import SoftMachine
 
 DOING = "softening a machine"
-PARTS = ("S", "t", "slope", "keys", "V", "tau")
+PARTS = ("S", "t", "slope", "keys", "V", "tau", "prior", "alpha")
+OF_ENTMAX = (
+    "sparsemax",
+    "entmax15",
+    "entmax",
+    "sparsegen",
+    "sparsehourglass",
+    "fusedmax",
+    "oscarmax",
+)
+"""Weights whose sparse projections the `entmax` package makes."""
 HEAD_PARTS = ("W_Q", "W_K", "W_V", "W_O")
 
 
@@ -32,7 +43,7 @@ class Options:
     """What was asked for besides the form, checked."""
 
     tau: float
-    alpha: float
+    given: Given
     slope: Any
     learn: tuple[str, ...]
     selection: str
@@ -54,6 +65,11 @@ def build(
     weights: str | None = None,
     tau: float = 1.0,
     alpha: float | None = None,
+    strength: float | None = None,
+    budget: Any = None,
+    prior: Any = None,
+    k: int | None = None,
+    sample_tau: float | None = None,
     slope: Any = 1.0,
     learn: Iterable[str] = ("t", "slope", "V"),
     selection: str | None = None,
@@ -82,20 +98,32 @@ def build(
             raise InputError(DOING, f"{what}={choice!r}", f"use one of {', '.join(table)}")
     if not isinstance(n_random, int) or n_random < 1:
         raise InputError(DOING, f"n_random={n_random!r}", "use a whole number of at least 1")
-    if selection in ("sparse", "hard") or chosen.weights in ("sparsemax", "entmax15", "entmax"):
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(DOING, f"seed={seed!r}", "use a whole number of at least 0")
+    if selection in ("sparse", "hard") or chosen.weights in OF_ENTMAX:
         _check_entmax()
     options = Options(
         tau=check_tau(tau),
-        alpha=_check_alpha(alpha, chosen.weights),
+        given=check_given(
+            machine,
+            chosen.weights,
+            learned,
+            alpha=alpha,
+            strength=strength,
+            budget=budget,
+            prior=prior,
+            k=k,
+            sample_tau=sample_tau,
+        ),
         slope=_check_slope(slope, machine.n_tests),
         learn=learned,
         selection=selection,
         gap=_check_gap(gap, selection),
         output=output,
-        dtype=_check_dtype(dtype, machine),
+        dtype=check_dtype(dtype, machine),
         feature_map=feature_map,
         n_random=n_random,
-        seed=seed,
+        seed=int(seed),
         gaps=Gaps.of(machine, data),
     )
     if name == "multi_head":
@@ -177,21 +205,6 @@ def _check_entmax() -> None:
         ) from None
 
 
-def _check_alpha(alpha: float | None, weights: str) -> float:
-    low, high, usual = {"entmax": (1, 2, 1.5), "positive_part": (0, 1, 1.0)}.get(
-        weights, (-math.inf, math.inf, 1.0)
-    )
-    if alpha is None:
-        return usual
-    if not isinstance(alpha, (int, float, np.number)) or not low < alpha <= high:
-        raise InputError(
-            DOING,
-            f"alpha={alpha!r} for weights={weights!r}",
-            f"use a number above {low} and at most {high}",
-        )
-    return float(alpha)
-
-
 def _check_slope(slope: Any, n_tests: int) -> np.ndarray:
     found = np.asarray(
         slope.detach().cpu() if isinstance(slope, torch.Tensor) else slope, np.float64
@@ -216,7 +229,8 @@ def _check_gap(gap: float | None, selection: str) -> float:
     return float(gap)
 
 
-def _check_dtype(dtype: Any, machine: DecisionMachine) -> torch.dtype:
+def check_dtype(dtype: Any, machine: DecisionMachine) -> torch.dtype:
+    """The dtype asked for, or the one in which the machine is reproduced exactly."""
     if dtype is None:
         exact = np.result_type(machine.columns.dtype, machine.V.dtype, machine.output.dtype)
         return torch.float32 if exact == np.float32 else torch.float64

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Describe = Callable[[], None]
 
+NEVER = ("positive_part", "kernel", "sparsehourglass", "constrained_sparsemax")
+"""Weights that other leaves keep a share of, at any temperature."""
 ALL_WEIGHTS = ("argmax", "exp", "kernel", "straight_through", *WEIGHTS)
 
 
@@ -127,7 +129,123 @@ def entmax() -> None:
 
     Paper: Eq. `GT2` with the sparse alternatives to softmax. Exact: no, for `softmax`'s reason.
     With `query="relu"` it is the tree wherever every abs(q) on the exit path is at least
-    τ / (α - 1). Bound at the start: none but that of any average of the leaves' values.
+    τ / (α - 1). With "alpha" in `learn` every tree learns an α of its own (Paper: cites
+    `correia2019adaptively`).
+    Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("relu", "templates", "sigsoftmax")
+def sigsoftmax() -> None:
+    """Attention by exp(p) σ(p), which falls off faster than exp(p) below 0.
+
+    Paper: cites `Sigsoftmax1`. Exact: in the limit. Bound at the start:
+    1 - w ≤ (L - 1) exp(-m/τ), where m is the smallest abs(q) on the exit path, as in `softmax`.
+    """
+
+
+@_form("relu", "templates", "weighted_softmax")
+def weighted_softmax() -> None:
+    """Attention by π exp(p): `prior` is a positive number for each leaf, its cover for example.
+
+    Paper: cites `zhang2018weighted`. Exact: in the limit. With "prior" in `learn` π is learned.
+    Bound at the start: 1 - w ≤ exp(-m/τ) times the other leaves' π over that of the exit leaf,
+    where m is the smallest abs(q) on the exit path.
+    """
+
+
+@_form("relu", "templates", "gumbel")
+def gumbel() -> None:
+    """Gumbel-softmax: in training nearly a draw of one leaf from softmax(p), with a gradient.
+
+    Paper: cites `jang2016categorical`. Exact: in the limit, for any noise drawn: the exit leaf is
+    the largest of p + noise but with a probability of at most (L - 1) exp(-m/τ). `sample_tau` is
+    how near a draw is to one leaf; `seed` makes the draws again. In evaluation mode (`net.eval()`)
+    there is no noise and the form is `softmax`. Bound at the start: that of `softmax`, in
+    evaluation mode.
+    """
+
+
+@_form("relu", "templates", "gumbel_hard")
+def gumbel_hard() -> None:
+    """Straight-through Gumbel-softmax: draws one leaf, learns as `gumbel` does.
+
+    Paper: cites `jang2016categorical`. Exact: in the limit, as `gumbel` is. In evaluation mode the
+    leaf of the largest score answers. Bound at the start: another leaf is drawn with a probability
+    of at most (L - 1) exp(-m/τ).
+    """
+
+
+@_form("relu", "templates", "sampled")
+def sampled() -> None:
+    """Hard attention: one leaf is drawn from softmax(p); the draw learns by its score function.
+
+    Paper: cites `xu2015show`. Exact: in the limit, as `gumbel_hard` is. V learns by itself; the
+    rest needs `net.sample` and `score_function.ScoreFunction`, because a draw has no gradient. In
+    evaluation mode the leaf of the largest score answers. Bound at the start: another leaf is drawn
+    with a probability of at most (L - 1) exp(-m/τ).
+    """
+
+
+@_form("relu", "templates", "top_k")
+def top_k() -> None:
+    """softmax over the `k` best leaves; with k = 1 the best alone, which learns V only.
+
+    Paper: cites `gupta2021memoryefficient`. Exact: in the limit. With the queries "relu" and
+    "log_sigmoid" and the keys "templates" the leaves are found best-first down the tree, and no
+    others are scored (outside of compiled and exported graphs). Bound at the start:
+    1 - w ≤ (k - 1) exp(-m/τ), where m is the smallest abs(q) on the exit path.
+    """
+
+
+@_form("relu", "templates", "sparsegen")
+def sparsegen() -> None:
+    """sparsemax(p / (1 - λ)): `strength` λ < 1 sets how sparse it is, apart from τ.
+
+    Paper: cites `laha2018controllable`. Exact: in the limit. Bound at the start: 0 wherever every
+    abs(q) on the exit path is at least (1 - λ) τ.
+    """
+
+
+@_form("relu", "templates", "sparsehourglass")
+def sparsehourglass() -> None:
+    """sparsemax of scores divided by their own size, more so the smaller `strength` q is.
+
+    Paper: cites `laha2018controllable`. Exact: no, at no τ and no q: as τ → 0 all scores grow alike
+    and are divided by their sum, so that a leaf near the best in proportion keeps weight. As q
+    grows with 1/τ it becomes `sparsemax`.
+    Bound at the start: none but that of any average of the leaves' values.
+    """
+
+
+@_form("relu", "templates", "fusedmax")
+def fusedmax() -> None:
+    """Sparse weights in which neighbouring leaves share weight: a soft pruning of the tree.
+
+    Paper: cites `niculae2017regularized`. Exact: in the limit. `strength` λ is the price of a jump
+    between neighbours. Bound at the start: 0 wherever every abs(q) on the exit path is at least
+    (1 + 3 λ) τ.
+    """
+
+
+@_form("relu", "templates", "oscarmax")
+def oscarmax() -> None:
+    """Sparse weights in which leaves of nearly equal score share one weight.
+
+    Paper: cites `niculae2017regularized`. Exact: in the limit. `strength` λ is the price of the
+    larger of each pair of weights. Bound at the start: 0 wherever every abs(q) on the exit path is
+    at least (1 + λ L / 2) τ.
+    """
+
+
+@_form("relu", "templates", "constrained_sparsemax")
+def constrained_sparsemax() -> None:
+    """sparsemax in which no leaf gets more than its `budget`.
+
+    Paper: cites `malaviya2018sparse`. Exact: no, wherever the exit leaf's budget is below 1: it
+    gets all of it, and others the rest. With budgets of 1 it is `sparsemax`.
+    Bound at the start: 1 - w is 1 less the exit leaf's budget wherever every abs(q) on the exit
+    path is at least τ.
     """
 
 
@@ -233,7 +351,7 @@ def exactness(form: Form) -> str:
     """'yes', 'in the limit' or 'no' for any choice on the three axes."""
     if form.weights == "straight_through":
         return "yes"
-    if form.weights in ("positive_part", "kernel") or form.query == "affine":
+    if form.weights in NEVER or form.query == "affine":
         return "no"
     if form.query in ("sign", "tanh") and form.keys == "templates":
         return "no"  # a deep leaf that fails one test outscores a shallow one that fails none

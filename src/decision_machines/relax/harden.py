@@ -50,7 +50,7 @@ def harden(net: SoftMachine, *, axis_aligned: bool = False) -> DecisionMachine:
     hard = replace(
         machine,
         selection=selection,
-        t=_thresholds(t, machine),
+        t=thresholds_rounded_down(t, machine.columns.dtype),
         V=V,
         **changes,
     )
@@ -64,9 +64,8 @@ def _kept(part: torch.Tensor, was: np.ndarray) -> np.ndarray:
     return np.where(now == start, was, now.astype(was.dtype))
 
 
-def _thresholds(t: np.ndarray, machine: DecisionMachine) -> np.ndarray:
+def thresholds_rounded_down(t: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """t in the columns' dtype, rounded down: z ≤ t stays true of the same z."""
-    dtype = machine.columns.dtype
     with np.errstate(over="ignore"):
         found = t.astype(dtype)
     return np.where(found > t, np.nextafter(found, dtype.type(-np.inf)), found)
@@ -134,8 +133,13 @@ def agreement(net: SoftMachine, X: Any, machine: DecisionMachine | None = None) 
     hard = net.harden() if machine is None else machine
     net._check(X)
     kept = np.flatnonzero(net.leaves.head.cpu().numpy() != 0)
-    with torch.no_grad():
-        margin, weights = net._margin(X.reshape(-1, X.shape[-1]), True)
+    was_training = net.training
+    net.eval()  # without the noise of forms that draw
+    try:
+        with torch.no_grad():
+            margin, weights = net._margin(X.reshape(-1, X.shape[-1]), True)
+    finally:
+        net.train(was_training)
     assert weights is not None
     rows = X.detach().reshape(-1, X.shape[-1]).cpu().numpy()
     exits = hard.apply(rows)

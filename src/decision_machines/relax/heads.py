@@ -46,6 +46,7 @@ class Heads(nn.Module):
             self._buffer(f"index_{self.n_blocks}", leaf_rank.numpy()[leaves.reshape(-1)])
             self._buffer(f"leaves_{self.n_blocks}", leaves.reshape(-1))
             self._buffer(f"first_{self.n_blocks}", start[which])
+            self._buffer(f"trees_{self.n_blocks}", which)
             self._buffer(f"real_{self.n_blocks}", is_real[:, :, None], bool)
             self.shapes.append((len(which), width, bool(is_real.all())))
             trees.append(which)
@@ -78,12 +79,30 @@ class Heads(nn.Module):
         return torch.cat(found).index_select(0, self.tree_rank)
 
     def normalise(
-        self, p: Float[Tensor, "L m"], weigh: Callable[[Tensor, Tensor | None], Tensor]
+        self, p: Float[Tensor, "L m"], weigh: Callable[[Tensor, Tensor | None, int], Tensor]
     ) -> list[Float[Tensor, "l m"]]:
-        """`weigh` applied to each tree's scores; a block for each size, padding included, as 0."""
+        """`weigh` applied to each tree's scores; a block for each size, padding included, as 0.
+
+        It gets the scores of a block, which of them are leaves, and the number of the block.
+        """
         if not self.n_blocks:
             return [p]
-        return [weigh(scores, is_real).flatten(0, 1) for scores, is_real in self.blocks(p)]
+        return [
+            weigh(scores, is_real, block).flatten(0, 1)
+            for block, (scores, is_real) in enumerate(self.blocks(p))
+        ]
+
+    def leaves_of_block(
+        self, part: Float[Tensor, "L"], block: int
+    ) -> Float[Tensor, "trees width 1"]:
+        """What every leaf has, as the scores of a block stand."""
+        n_trees, width, _ = self.shapes[block]
+        taken = part.index_select(0, getattr(self, f"leaves_{block}"))
+        return taken.reshape(n_trees, width, 1)
+
+    def trees_of_block(self, part: Float[Tensor, "T"], block: int) -> Float[Tensor, "trees 1 1"]:
+        """What every tree has, as the scores of a block stand."""
+        return part.index_select(0, getattr(self, f"trees_{block}"))[:, None, None]
 
     def by_leaf(self, weights: list[Tensor]) -> Float[Tensor, "L m"]:
         """Weights of the blocks, of which there is at least one, in the machine's order."""

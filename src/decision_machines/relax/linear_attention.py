@@ -39,7 +39,7 @@ FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
 class LinearAttention(nn.Module):
     """Σ_i φ(B_i) · φ(q) v_i / Σ_i φ(B_i) · φ(q) in each tree.
 
-    Paper: the linear transformers.
+    Paper: the linear transformers; cites `tsai-etal-2019-transformer`, `kathRNN2020`.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def upper_bound(
 ) -> Float[Tensor, "m T"]:
     """An upper bound, piecewise linear in q, on every tree's loss at its exit leaf.
 
-    Paper: the convex-concave bound of non-greedy training.
+    Paper: the convex-concave bound of non-greedy training; cites `norouzi2015efficient`.
 
     Parameters
     ----------

@@ -22,9 +22,9 @@ def soft_tree_sum(
 ) -> Float[Tensor, "m k"]:
     """Σ p_i v_i over the leaves of all trees; tests and leaves in the machine's order.
 
-    Paper: Eq. `soft`. A test sends a row right with σ(q). On a CPU the fused kernel of
-    `native_soft` does this where it can; elsewhere, and inside compiled or exported graphs,
-    `soft_tree_sum_by_level` does.
+    Paper: Eq. `soft`; cites `irsoy2012soft`. A test sends a row right with σ(q). On a CPU the fused
+    kernel of `native_soft` does this where it can; elsewhere, and inside compiled or exported
+    graphs, `soft_tree_sum_by_level` does.
 
     Examples
     --------

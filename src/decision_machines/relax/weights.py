@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from . import sparse
+from . import budgets, grouped, sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +46,99 @@ def softmax(p: Scores, is_real: Real) -> Scores:
 def sparsemax(p: Scores, is_real: Real) -> Scores:
     """The point of the simplex nearest to the scores: leaves 1 below the best get exactly 0.
 
-    Paper: sparse attention, "for the sake of more interpretability".
+    Paper: sparse attention, "for the sake of more interpretability"; cites `martins2016softmax`.
     """
     return _last(sparse.sparsemax(_last(_near_the_best(p, is_real, 1.0))))
+
+
+def sigsoftmax(p: Scores, is_real: Real) -> Scores:
+    """exp(p) σ(p) over its sum: what softmax gives to low scores, nearly squared.
+
+    Paper: cites `Sigsoftmax1`.
+    """
+    return softmax(p + torch.nn.functional.logsigmoid(p), is_real)
+
+
+def weighted_softmax(p: Scores, is_real: Real, log_prior: Scores) -> Scores:
+    """π exp(p) over its sum: a leaf of twice the prior π gets twice the weight at equal scores.
+
+    Paper: cites `zhang2018weighted`.
+    """
+    return softmax(p + log_prior, is_real)
+
+
+def gumbel(p: Scores, is_real: Real, noise: Scores, tau: float) -> Scores:
+    """softmax((p + noise) / τ): nearly a draw from softmax(p), with a gradient.
+
+    Paper: cites `jang2016categorical`.
+    """
+    return softmax((p + noise) / tau, is_real)
+
+
+def first_largest(p: Scores, is_real: Real) -> Scores:
+    """1 for the largest score, the leftmost where several are, and 0 for the others."""
+    if is_real is not None:
+        p = p.masked_fill(~is_real, -torch.inf)
+    return torch.zeros_like(p).scatter(1, p.argmax(1, keepdim=True), 1.0)
+
+
+def top_k(p: Scores, is_real: Real, k: int) -> Scores:
+    """softmax over the k largest scores, 0 for the others; see `best_first` for large trees.
+
+    Paper: cites `gupta2021memoryefficient`.
+    """
+    if is_real is not None:
+        p = p.masked_fill(~is_real, -torch.inf)
+    best = p.detach().topk(min(k, p.shape[1]), dim=1).indices
+    is_kept = torch.zeros_like(p).scatter(1, best, 1.0) > 0
+    return p.masked_fill(~is_kept, -torch.inf).softmax(1)
+
+
+def sparsegen(p: Scores, is_real: Real, strength: float) -> Scores:
+    """sparsemax(p / (1 - λ)): sparser as λ rises to 1, denser as it falls below 0.
+
+    Paper: cites `laha2018controllable`. It is argmin ‖w - p‖² - λ ‖w‖² over the simplex.
+    """
+    return sparsemax(p / (1 - strength), is_real)
+
+
+def sparsehourglass(p: Scores, is_real: Real, strength: float) -> Scores:
+    """sparsemax(p (1 + L q) / (abs(Σ p) + L q)): between scale and shift invariance.
+
+    Paper: cites `laha2018controllable`. As q grows this is sparsemax; as it falls to 0, scores that
+    are all twice as large get the same weights.
+    """
+    count = p.shape[1] if is_real is None else is_real.to(p.dtype).sum(1, keepdim=True)
+    total = (p if is_real is None else p * is_real).sum(1, keepdim=True).abs()
+    return sparsemax(p * ((1 + count * strength) / (total + count * strength)), is_real)
+
+
+def fusedmax(p: Scores, is_real: Real, strength: float) -> Scores:
+    """Sparse weights that jump seldom from left to right: neighbouring leaves share weight.
+
+    Paper: cites `niculae2017regularized`. A soft pruning, because neighbours in this order are
+    neighbours in the tree.
+    """
+    return _last(grouped.fusedmax(_last(p), strength, _real_last(p, is_real)))
+
+
+def oscarmax(p: Scores, is_real: Real, strength: float) -> Scores:
+    """Sparse weights in which leaves of nearly equal score share one weight, wherever they stand.
+
+    Paper: cites `niculae2017regularized`.
+    """
+    return _last(grouped.oscarmax(_last(p), strength, _real_last(p, is_real)))
+
+
+def constrained_sparsemax(p: Scores, is_real: Real, budget: Scores) -> Scores:
+    """sparsemax in which no leaf gets more than its budget.
+
+    Paper: cites `malaviya2018sparse`.
+    """
+    if is_real is not None:
+        # Without budget, padding gets no weight; its score must only be a number.
+        p, budget = torch.where(is_real, p, p.detach().amin(1, keepdim=True)), budget * is_real
+    return _last(budgets.constrained_sparsemax(_last(p), _last(budget)))
 
 
 def entmax15(p: Scores, is_real: Real) -> Scores:
@@ -56,8 +146,11 @@ def entmax15(p: Scores, is_real: Real) -> Scores:
     return _last(sparse.entmax15(_last(_near_the_best(p, is_real, 2.0))))
 
 
-def entmax(p: Scores, is_real: Real, alpha: float) -> Scores:
-    """α-entmax: leaves 1 / (α - 1) below the best get exactly 0."""
+def entmax(p: Scores, is_real: Real, alpha: float | Tensor) -> Scores:
+    """α-entmax: leaves 1 / (α - 1) below the best get exactly 0.
+
+    Paper: cites `correia2019adaptively`, whose α is learned for each head: a (trees, 1, 1) tensor.
+    """
     near = _near_the_best(p, is_real, 1 / (alpha - 1))
     return _last(sparse.entmax(_last(near), alpha))
 
@@ -67,14 +160,19 @@ def _last(p: Tensor) -> Tensor:
     return p.transpose(1, 2).contiguous()
 
 
-def _near_the_best(p: Scores, is_real: Real, width: float) -> Scores:
+def _real_last(p: Scores, is_real: Real) -> Bool[Tensor, "trees m width"] | None:
+    return None if is_real is None else is_real.transpose(1, 2).expand(-1, p.shape[2], -1)
+
+
+def _near_the_best(p: Scores, is_real: Real, width: float | Tensor) -> Scores:
     """Scores held at twice the width of the support below the best.
 
     What lies lower has no weight and no gradient, and its square would overflow.
     """
     best = p.detach().amax(1, keepdim=True)
-    p = torch.maximum(p - best, p.new_full((), -2 * width))
-    return p if is_real is None else p.masked_fill(~is_real, -2 * width)
+    low = -2 * torch.as_tensor(width, dtype=p.dtype, device=p.device).detach()
+    p = torch.maximum(p - best, low)
+    return p if is_real is None else torch.where(is_real, p, low)
 
 
 def positive_part(p: Scores, is_real: Real, alpha: float) -> Scores:
@@ -95,7 +193,18 @@ def positive_part(p: Scores, is_real: Real, alpha: float) -> Scores:
 WEIGHTS: dict[str, Callable[..., Tensor]] = {
     "delta": delta,
     "softmax": softmax,
+    "sigsoftmax": sigsoftmax,
+    "weighted_softmax": weighted_softmax,
+    "gumbel": gumbel,
+    "gumbel_hard": gumbel,
+    "sampled": first_largest,
+    "top_k": top_k,
     "sparsemax": sparsemax,
+    "sparsegen": sparsegen,
+    "sparsehourglass": sparsehourglass,
+    "fusedmax": fusedmax,
+    "oscarmax": oscarmax,
+    "constrained_sparsemax": constrained_sparsemax,
     "entmax15": entmax15,
     "entmax": entmax,
     "positive_part": positive_part,

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..machine.assembly import Assembly
-from . import chains, distributions, survival
+from ..machine.soft import RULE as SOFT
+from . import chains, distributions, soft, survival
 from . import quantiles as of_leaves
 
 if TYPE_CHECKING:
@@ -394,6 +395,7 @@ PROBABILITIES: dict[str, Callable[[Asked], Any]] = {
     "distribution": distributions.probabilities,
     "chain": chains.chain_probabilities,
     "boosted from a model": chains.boosted_probabilities,
+    SOFT: soft.shares,
 }
 PREDICT: dict[str, Callable[[Asked], np.ndarray]] = {
     "majority": majority,
@@ -412,6 +414,7 @@ PREDICT: dict[str, Callable[[Asked], np.ndarray]] = {
     "distribution": distributions.prediction,
     "chain": chains.chain_prediction,
     "boosted from a model": chains.boosted_prediction,
+    SOFT: soft.prediction,
 }
 """Rules whose prediction is not the label of the largest probability."""
 

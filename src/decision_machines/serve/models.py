@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError, InputError
 from ..libraries import load
-from ..machine import single
+from ..machine import Assembly, single
+from ..machine.soft import RULE as SOFT
+from ..machine.soft import hard_of
 from .limits import Refused
 from .tensors import NAMES
 
@@ -39,7 +41,8 @@ class Model:
     """One machine with what answers for it; another takes its place when its file changes."""
 
     name: str
-    machine: DecisionMachine
+    machine: DecisionMachine | Assembly
+    """Of assemblies, soft trees alone."""
     path: Path | None = None
     version: int = 1
     """How many times its file was read."""
@@ -50,20 +53,21 @@ class Model:
     loaded: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
-        machine = self.machine
-        self.outputs = [
-            name
-            for name in METHODS
-            if name != "predict_proba" or machine.output.classes is not None
-        ]
+        soft = self.machine if isinstance(self.machine, Assembly) else None
+        machine = self.hard = self.machine if soft is None else hard_of(soft)
+        lacks = {"predict_proba"} if machine.output.classes is None else set()
+        lacks |= {"leaves"} if soft is not None else set()
+        self.outputs = [name for name in METHODS if name not in lacks]
+        # Soft trees are computed many rows at once; one row has no shorter way.
+        of_row = self.outputs if soft is None else []
         self.row: dict[str, Callable[[Any], Any]] = {
-            name: machine.row_function(METHODS[name]) for name in self.outputs
+            name: machine.row_function(METHODS[name]) for name in of_row
         }
         # The JSON that every response begins with, without its bracket.
         told = {"model_name": self.name, "model_version": str(self.version)}
         self.head = json.dumps(told)[1:-1]
         self.shapley_base: Any = None
-        if machine.cover is not None:
+        if soft is None and machine.cover is not None:
             self.shapley_base = machine.shap_base()
             self.outputs += SHAPLEY
 
@@ -95,7 +99,7 @@ class Model:
 
     def metadata(self) -> dict[str, Any]:
         """What the protocol tells of a model: its inputs and outputs."""
-        machine = self.machine
+        machine = self.hard
         labels = None if machine.output.classes is None else machine.output.classes[0]
         kinds = {"leaves": "INT32", "predict": "FP64"}
         if labels is not None:
@@ -143,7 +147,7 @@ class Models:
         self.failures = dict.fromkeys(models, 0)
 
     @classmethod
-    def of(cls, machines: Mapping[str, DecisionMachine]) -> Models:
+    def of(cls, machines: Mapping[str, DecisionMachine | Assembly]) -> Models:
         """Machines that have no file."""
         return cls({name: Model(name, machine) for name, machine in machines.items()})
 
@@ -155,7 +159,7 @@ class Models:
         found = {}
         for name, path in paths.items():
             stamp = _stamp(path) if path.exists() else None
-            machine = single(load(path, trust=trust), DOING)
+            machine = served(load(path, trust=trust))
             found[name] = Model(name, machine, path, stamp=stamp)
         return cls(found, trust=trust)
 
@@ -188,7 +192,7 @@ class Models:
             stamp = _stamp(model.path)
             if stamp == model.stamp:
                 return False
-            machine = single(load(model.path, trust=self.trust), DOING)
+            machine = served(load(model.path, trust=self.trust))
             newer = Model(model.name, machine, model.path, model.version + 1, stamp)
             if _stamp(model.path) != stamp:
                 return False  # It is being written; look again later.
@@ -207,6 +211,12 @@ class Models:
         self.reloads[model.name] += 1
         logger.warning("%s: read again from %s, version %d", model.name, model.path, newer.version)
         return True
+
+
+def served(read: DecisionMachine | Assembly) -> DecisionMachine | Assembly:
+    """A machine, or soft trees; other assemblies are refused."""
+    is_soft = isinstance(read, Assembly) and read.rule == SOFT
+    return read if is_soft else single(read, DOING)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -107,9 +107,14 @@ def test_names_its_library():
 def test_unknown_field(name):
     X, y = rows(2)
     model = MODELS[name]().fit(X, y)
-    model.gate_ = 3
-    with pytest.raises(dm.UnsupportedModelError, match="gate_"):
-        dm.convert(model)
+    member = model.estimators_[0]
+    parts = [model, member, member.steps[-1][1]] if hasattr(member, "steps") else [model, member]
+    for part in parts:
+        part.gate_ = 3
+        with pytest.raises(dm.UnsupportedModelError, match="gate_ is a field"):
+            dm.convert(model)
+        del part.gate_
+    dm.convert(model)
 
 
 def test_replaced_answers_are_refused():

@@ -167,10 +167,11 @@ def test_rows_that_hypothesis_finds(given_rows):
 def test_what_is_unknown_is_refused_by_name():
     import copy
 
-    changed = copy.copy(model("binary"))
-    changed.gate_ = 1
-    with pytest.raises(dm.UnsupportedModelError, match="gate_"):
-        dm.convert(changed)
+    for name in ("gate_", "_gate"):
+        changed = copy.copy(model("binary"))
+        setattr(changed, name, 1)
+        with pytest.raises(dm.UnsupportedModelError, match=f"{name} is a field"):
+            dm.convert(changed)
     changed = copy.copy(model("binary"))
     changed.link_ = "vlogit"
     with pytest.raises(dm.UnsupportedModelError, match="vlogit"):

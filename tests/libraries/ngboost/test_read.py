@@ -89,6 +89,8 @@ def test_refused():
     with pytest.raises(dm.InputError, match="not fitted"):
         dm.convert(NGBRegressor())
     model = NGBRegressor(**QUIET).fit(X, y)
-    model.gate = 1
-    with pytest.raises(dm.UnsupportedModelError, match="gate"):
-        dm.convert(model)
+    for name, part in (("gate", model), (r"estimators_\[0\]\.gate_", model.base_models[0][0])):
+        setattr(part, name[-5:].lstrip("."), 1)
+        with pytest.raises(dm.UnsupportedModelError, match=f"{name} is a field"):
+            dm.convert(model)
+        delattr(part, name[-5:].lstrip("."))

@@ -126,8 +126,10 @@ def test_refused():
         assembly.predict_quantiles(X, 0.5, interpolation="cubic")
     with pytest.raises(dm.InputError, match="predict_survival_function"):
         assembly.predict_survival_function(X)
-    model.gate_ = 1
-    with pytest.raises(dm.UnsupportedModelError, match="gate_"):
-        dm.convert(model)
+    for place, part in (("", model), (r"estimators_\[1\]\.", model.estimators_[1])):
+        part.gate_ = 1
+        with pytest.raises(dm.UnsupportedModelError, match=f"{place}gate_ is a field"):
+            dm.convert(model)
+        del part.gate_
     with pytest.raises(dm.InputError, match="not fitted"):
         dm.convert(RandomForestQuantileRegressor())

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_probes import assert_answers_as, leaf_ids, same, tree_probes
 
 import decision_machines as dm
+from decision_machines.libraries.sklearn.read_trees import read_forest
 
 # scikit-learn 1.9 warns that this criterion will go; models that were fitted with it stay.
 pytestmark = pytest.mark.filterwarnings('ignore:Value `"friedman_mse"`:FutureWarning')
@@ -304,3 +305,11 @@ def test_trees_from_before_1_4_hold_weights_that_are_divided(n_trees):
     shares = dm.convert(old).predict_proba(X)
     np.testing.assert_allclose(shares, new.predict_proba(X), rtol=1e-14)
     assert np.array_equal(dm.convert(old).predict(X), new.predict(X))
+
+
+def test_a_forest_is_the_average_of_its_trees():
+    model = ensemble.RandomForestRegressor(4, max_leaf_nodes=9, random_state=0).fit(XR, YR)
+    machine = read_forest(model)
+    assert machine.equals(dm.convert(model))
+    trees = [dm.convert(one).predict(XR) for one in model.estimators_]
+    np.testing.assert_allclose(machine.predict(XR), np.mean(trees, axis=0))

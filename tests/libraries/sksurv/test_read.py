@@ -111,6 +111,17 @@ def test_refused():
     with pytest.raises(dm.UnsupportedModelError, match=r"estimators_\[1\]\.gate_"):
         dm.convert(model)
     boosted = GradientBoostingSurvivalAnalysis(n_estimators=2, random_state=0).fit(X, y)
-    boosted._gate = 1
-    with pytest.raises(dm.UnsupportedModelError, match="_gate"):
-        dm.convert(boosted)
+    baseline = boosted._baseline_model
+    for place, part in (
+        ("", boosted),
+        (r"estimators_\[1\]\.", boosted.estimators_[1, 0]),
+        (r"_loss\.", boosted._loss),
+        (r"_baseline_model\.", baseline),
+        (r"_baseline_model\.cum_baseline_hazard_\.", baseline.cum_baseline_hazard_),
+        (r"_baseline_model\.baseline_survival_\.", baseline.baseline_survival_),
+    ):
+        part._gate = 1
+        with pytest.raises(dm.UnsupportedModelError, match=f"^[^:]*: {place}_gate is a field"):
+            dm.convert(boosted)
+        del part._gate
+    dm.convert(boosted)

@@ -15,12 +15,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from library_models import LIBRARIES, data, models, table
 from strategies import make_machine, probe_rows
 
 import decision_machines as dm
 from decision_machines.errors import InputError, UnsupportedModelError
-from decision_machines.libraries.sql.dialects import KNOWN
+from decision_machines.libraries.sql import masks
+from decision_machines.libraries.sql.dialects import KNOWN, Dialect
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
@@ -30,6 +33,13 @@ REFUSED = {
     "LGBMRegressor, linear": "linear",
     "CatBoostClassifier, labels": "hashes",
 }
+
+
+@pytest.fixture(params=["case", "masks"])
+def form(request, monkeypatch):
+    """Every tree as a CASE, or every machine whose trees are small enough as masks."""
+    monkeypatch.setattr(masks, "LEAST_TESTS", {"case": 1 << 60, "masks": 1}[request.param])
+    return request.param
 
 
 def in_duckdb(query, **tables):
@@ -61,7 +71,7 @@ def as_rows(frame, machine):
 @pytest.mark.parametrize(
     ("library", "name"), [(library, name) for library in LIBRARIES for name in models(library)]
 )
-def test_models_of_every_library_in_duckdb(library, name):
+def test_models_of_every_library_in_duckdb(library, name, form):
     machine = dm.convert(models(library)[name])
     frame = rows_of(name, machine)
     if name in REFUSED:
@@ -74,7 +84,7 @@ def test_models_of_every_library_in_duckdb(library, name):
     assert np.array_equal(found, machine.margin(X))
 
 
-def test_random_machines_in_duckdb():
+def test_random_machines_in_duckdb(form):
     rng = np.random.default_rng(4)
     for dtype in (np.float32, np.float64):
         for sums in (np.float32, np.float64):
@@ -94,12 +104,59 @@ def test_random_machines_in_duckdb():
                 assert np.array_equal(found, machine.margin(X)), machine
 
 
-def test_more_trees_than_one_stage_adds_are_added_in_order():
+def test_more_trees_than_one_stage_adds_are_added_in_order(form):
     machine = make_machine([3] * 250, np.random.default_rng(0), values="real", rules=False)
     X = np.random.default_rng(1).standard_normal((50, machine.n_features))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     found = in_duckdb(machine.to_sql(columns=["a", "b", "c"]), rows=frame)
     assert np.array_equal(found, machine.margin(X))
+
+
+def test_large_models_are_masks_unless_a_tree_has_too_many_leaves():
+    columns = {"columns": ["a", "b", "c"]}
+    rng = np.random.default_rng(0)
+    small = make_machine([64] * 10, rng, values="real", rules=False)
+    large = make_machine([64] * 10 + [66], rng, values="real", rules=False)
+    for machine, is_masks in ((small, True), (large, False)):
+        query = machine.to_sql(**columns)
+        assert ("bit_count" in query) == is_masks
+        assert "bit_count" not in machine.to_sql("postgres", **columns)
+        X = probe_rows(machine, 50).astype(np.float64)
+        found = in_duckdb(query, rows=pd.DataFrame(X, columns=["a", "b", "c"]))
+        assert np.array_equal(found, machine.margin(X))
+
+
+finite = st.floats(allow_nan=False, width=64)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(finite, min_size=1, max_size=40), st.lists(finite, max_size=10))
+def test_ranks_are_the_numbers_of_thresholds_below(t, values):
+    t = np.unique(t)
+    search = masks.Search.among(t)
+    with np.errstate(over="ignore"):
+        values = np.array([*values, *t, *np.nextafter(t, np.inf), *np.nextafter(t, -np.inf)])
+    spoken = Dialect.named("duckdb")
+    ranks, lists = (
+        f"{search.first(spoken, 'z', 'b')} AS r",
+        [masks.listed(search.padded(), "DOUBLE")],
+    )
+    lists.append(masks.listed(search.start or [0], "INTEGER"))
+    query = f"SELECT z, t, {ranks} FROM rows, (SELECT {lists[0]} AS t, {lists[1]} AS b)"
+    for step in range(search.steps - 1, -1, -1):
+        above = f"CAST(z > list_extract(t, r + {1 << step}) AS INTEGER)"
+        query = f"SELECT z, t, r + {1 << step} * {above} AS r FROM ({query})"
+    found = in_duckdb(f"SELECT r FROM ({query})", rows=pd.DataFrame({"z": values}))
+    assert np.array_equal(found[:, 0], np.searchsorted(t, values))
+
+
+def test_rows_come_in_the_order_of_the_table(form):
+    machine = make_machine([20] * 20, np.random.default_rng(0), values="real", rules=False)
+    for n in (1, 3, 5000):
+        X = np.random.default_rng(1).standard_normal((n, machine.n_features))
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        found = in_duckdb(machine.to_sql(columns=["a", "b", "c"]), rows=frame)
+        assert np.array_equal(found, machine.margin(X))
 
 
 @pytest.mark.parametrize("outputs", ["response", "predict_proba", "predict"])

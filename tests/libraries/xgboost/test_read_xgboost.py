@@ -524,6 +524,26 @@ def test_a_file_saved_by_a_wrapper_is_that_wrapper(cls, kind, params, suffix, tm
     assert_wrapper_same(read_xgboost_bytes(path.read_bytes(), "m"), again, X)
 
 
+@pytest.mark.parametrize(
+    ("cls", "kind"), [(xgb.XGBRegressor, "numbers"), (xgb.XGBClassifier, "three")]
+)
+def test_dropped_trees_with_vector_leaves(cls, kind, tmp_path):
+    if RELEASE < (3, 3):
+        pytest.skip(f"XGBoost {xgb.__version__} does not have DART with vector leaves")
+    params = {"booster": "dart", "rate_drop": 0.5, "multi_strategy": "multi_output_tree"}
+    model, X = fitted(cls, answers(kind), **params)
+    document = stored(model.get_booster())
+    booster = document["learner"]["gradient_booster"]
+    holder = booster if "weight_drop" in booster else model_of(document)
+    assert min(holder["weight_drop"]) < 1
+    machine = read_xgboost(model)
+    for values in in_each_dtype(probes(model.get_booster(), X)).values():
+        assert_wrapper_same(machine, model, values)
+    path = tmp_path / "model.ubj"
+    model.save_model(path)
+    assert read_xgboost_bytes(path.read_bytes(), "m").equals(machine)
+
+
 @pytest.mark.parametrize("missing", [-999.0, 0.0, 0.1, np.inf])
 def test_the_missing_value_of_a_wrapper_is_missing(missing):
     X = make_data(True, "numeric")[0]

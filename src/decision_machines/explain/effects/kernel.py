@@ -65,7 +65,10 @@ def proximity(
     by: str = "leaf",
     n_threads: int | None = None,
 ) -> sp.csr_array:
-    """See `DecisionMachine.proximity`."""
+    """See `DecisionMachine.proximity`.
+
+    Paper: cites `kernel2016`.
+    """
     if by == "leaf":
         a = leaf_indicators(machine, X, n_threads)
         b = a if Y is None else leaf_indicators(machine, Y, n_threads)

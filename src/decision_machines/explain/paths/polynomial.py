@@ -125,7 +125,10 @@ class Polynomial:
 
 
 def polynomial(machine: DecisionMachine, *, max_products: int = 1_000_000) -> Polynomial:
-    """See `DecisionMachine.polynomial`."""
+    """See `DecisionMachine.polynomial`.
+
+    Paper: cites `fridedman1991multivariate`, `kuralenok2019monoforest`.
+    """
     if machine.linear is not None or machine.output.aggregate != "sum":
         raise UnsupportedModelError(
             DOING,

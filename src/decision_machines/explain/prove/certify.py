@@ -100,7 +100,8 @@ class Certificate:
         ]
         if self.one_sided:
             lines.append(
-                f"  {self.one_sided} of them always answer the same where they are reached"
+                f"  {self.one_sided} of them always answer the same where they are reached: no "
+                "input reaches what is behind their other side"
             )
         if self.unreachable:
             lines.append(f"  {self.unreachable} tests are reached by no input")

@@ -29,10 +29,14 @@ class ImbalancedLearn(ScikitLearn):
     def read_with(
         self, model: Any, X: Any, monotone: Collection[Any]
     ) -> DecisionMachine | Assembly:
+        import imblearn
+
         from ..sklearn.read import read_sklearn
+        from ..sklearn.read_trees import source_of
         from .fields import check_own_attributes
 
         check_own_attributes(model)
+        RELEASES.note(imblearn.__version__, f"reading a {source_of(model)}")
         return read_sklearn(model, X, monotone)
 
 

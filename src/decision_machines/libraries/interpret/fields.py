@@ -36,4 +36,4 @@ LEARNED = fields(
         "unique_val_counts_": STATISTIC,
     },
 )
-"""Attributes that end in an underscore."""
+"""Attributes that begin or end with an underscore: what is learned."""

@@ -47,7 +47,7 @@ def read_interpret(model: Any) -> DecisionMachine:
 
     RELEASES.refuse_older(interpret.__version__, doing)
     RELEASES.note(interpret.__version__, doing)
-    learned = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+    learned = [name for name in vars(model) if name.endswith("_") or name.startswith("_")]
     LEARNED.check_keys(learned, doing, kind)
     try:
         return _read(model, kind, doing)

@@ -9,7 +9,7 @@ from ..library import MARKED, Format, Library, Target
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...machine import DecisionMachine
+    from ...machine import Assembly, DecisionMachine
     from ..oracles import Oracle
 
 
@@ -28,7 +28,7 @@ class Own(Library):
 
         return (Target("dm", (".dm",), dm_content),)
 
-    def read(self, model: Any) -> DecisionMachine:
+    def read(self, model: Any) -> DecisionMachine | Assembly:
         from .estimators import read_estimator
 
         return read_estimator(model)
@@ -37,6 +37,10 @@ class Own(Library):
         from .estimators import EstimatorOracle
 
         return EstimatorOracle(model, machine)
+
+    def members(self, model: Any) -> list[Any]:
+        """None: soft trees are compared as a whole."""
+        return []
 
     def predictor(self, model: Any) -> Callable[[Any, int], Any]:
         from .estimators import predictor

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, UnsupportedModelError
-from ...machine import DecisionMachine
+from ...machine import Assembly, DecisionMachine, single
 from ...machine.coded import coded
 from ..oracles import Oracle
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 ANSWERS = ("predict", "predict_proba")
 
 
-def read_estimator(model: Any) -> DecisionMachine:
-    """The machine of a fitted estimator, where that is what the estimator answers with."""
+def read_estimator(model: Any) -> DecisionMachine | Assembly:
+    """The machine of a fitted estimator, or its soft trees: what the estimator answers with."""
     kind = type(model).__name__
     doing = f"reading a {kind}"
-    machine = getattr(model, "machine_", None)
+    if kind == "SoftMachine":
+        return model.frozen()  # type: ignore[no-any-return]
+    machine: DecisionMachine | Assembly | None = getattr(model, "machine_", None)
     if not isinstance(machine, DecisionMachine):
         if kind not in INSTEAD and hasattr(model, "fit"):
             raise InputError(doing, "it is not fitted", "call fit first")
@@ -31,11 +33,13 @@ def read_estimator(model: Any) -> DecisionMachine:
             doing, "it has no machine_ that answers for it", INSTEAD.get(kind, OTHERWISE)
         )
     if getattr(model, "soft_", None) is not None:
-        raise UnsupportedModelError(
-            doing,
-            "it predicts with a soft machine (soft=True), which a machine's hard tests do not",
-            "use its hard tree, model.machine_, or fit with soft=False",
-        )
+        machine = getattr(model, "soft_machine_", None)
+        if machine is None:
+            raise UnsupportedModelError(
+                doing,
+                "it predicts with a soft machine (soft=True) of linear leaves, in torch",
+                "use its hard tree, model.machine_, or fit with soft=False",
+            )
     for name in ANSWERS:
         owner = next((cls for cls in type(model).__mro__ if name in vars(cls)), None)
         if owner is not None and owner.__module__.split(".")[0] != __package__.split(".")[0]:
@@ -50,7 +54,6 @@ def read_estimator(model: Any) -> DecisionMachine:
 OTHERWISE = "pass a fitted estimator of this library, or a machine"
 INSTEAD = {
     "TemplateCodeClassifier": "it combines learners of two classes: convert them one by one",
-    "SoftMachine": "harden it: module.harden() is a machine",
     "Tuned": "use what was tuned, tuned.machine",
 }
 """Classes that hold no machine of their own: what to do."""
@@ -63,7 +66,7 @@ class EstimatorOracle(Oracle):
 
     def __init__(self, model: Any, machine: DecisionMachine) -> None:
         super().__init__(model, machine)
-        self.theirs = coded(read_estimator(model))
+        self.theirs = coded(single(read_estimator(model), "asking an estimator"))
 
     @property
     def n_trees(self) -> int:

@@ -6,7 +6,8 @@ plain names are the user's own notes, and so is what a subclass outside scikit-l
 its answering methods must be scikit-learn's (see `read_trees.overrides`).
 
 A search (GridSearchCV and the like) hands every question on to its `best_estimator_`, which is
-checked in its place.
+checked in its place. A step of a pipeline is not checked: it is folded by asking its own
+`transform`, which uses whatever the step holds.
 """
 
 from __future__ import annotations
@@ -124,6 +125,69 @@ ATTRIBUTES: Mapping[str, Fields] = {
         repeated="missing_values_bin_idx_ n_bins_non_missing_",
     ),
     "TreePredictor": _known("nodes raw_left_cat_bitsets", repeated="binned_left_cat_bitsets"),
+    "BaseLoss": _known(
+        "link",
+        training="approx_hessian class_indexing_offsets closs constant_hessian device "
+        "interval_y_pred interval_y_true quantile xp y_true_int y_true_one_hot",
+        repeated="n_classes",
+    ),
+    # Models made of models; their members are checked as models of their own.
+    "VotingClassifier": _known(
+        "estimators_ voting weights classes_ le_ estimators",
+        training="flatten_transform",
+        repeated="named_estimators_",
+    ),
+    "VotingRegressor": _known("estimators_ weights estimators", repeated="named_estimators_"),
+    "StackingClassifier": _known(
+        "estimators_ final_estimator_ passthrough stack_method_ classes_ _label_encoder "
+        "_n_feature_outs",
+        training="cv estimators final_estimator stack_method",
+        repeated="named_estimators_",
+    ),
+    "StackingRegressor": _known(
+        "estimators_ final_estimator_ passthrough stack_method_ _n_feature_outs",
+        training="cv estimators final_estimator stack_method",
+        repeated="named_estimators_",
+    ),
+    "CalibratedClassifierCV": _known(
+        "calibrated_classifiers_ classes_", training="cv ensemble estimator method"
+    ),
+    "_CalibratedClassifier": _known("estimator calibrators classes method"),
+    "_SigmoidCalibration": _known("a_ b_"),
+    "_TemperatureScaling": _known("beta_"),
+    "IsotonicRegression": _known(
+        "X_thresholds_ y_thresholds_ X_min_ X_max_ out_of_bounds",
+        training="increasing increasing_ y_max y_min",
+        repeated="f_",
+    ),
+    "FixedThresholdClassifier": _known(
+        "estimator_ threshold pos_label response_method", training="estimator"
+    ),
+    "TunedThresholdClassifierCV": _known(
+        "estimator_ best_threshold_ response_method",
+        training="cv estimator random_state refit scoring store_cv_results thresholds "
+        "_curve_scorer",
+        statistics="best_score_ cv_results_",
+    ),
+    "OneVsRestClassifier": _known(
+        "estimators_ label_binarizer_", training="estimator", repeated="classes_"
+    ),
+    "OneVsOneClassifier": _known("estimators_ classes_ pairwise_indices_", training="estimator"),
+    "MultiOutputClassifier": _known("estimators_ classes_", training="estimator"),
+    "MultiOutputRegressor": _known("estimators_", training="estimator"),
+    "TransformedTargetRegressor": _known(
+        "regressor_ transformer_ _training_dim",
+        training="regressor transformer func inverse_func check_inverse",
+    ),
+    "FrozenEstimator": _known("estimator"),
+    "ClassifierChain": _known(
+        "estimators_ order_ chain_method chain_method_ classes_",
+        training="base_estimator cv estimator order random_state",
+    ),
+    "RegressorChain": _known(
+        "estimators_ order_", training="base_estimator cv estimator order random_state"
+    ),
+    "Pipeline": _known("steps", training="memory transform_input"),
 }
 """The class of an object, or the nearest class that it inherits from → its attributes."""
 
@@ -190,14 +254,17 @@ def check_attributes(model: Any, doing: str, path: str = "") -> None:
     if cls is None:
         return
     known = ATTRIBUTES[cls.__name__]
-    is_theirs = type(model).__module__.split(".")[0] == "sklearn"
-    parameters = set(cls._get_param_names()) if hasattr(cls, "_get_param_names") else set()
+    # imbalanced-learn's pipeline is scikit-learn's, with steps for training alone.
+    module = type(model).__module__
+    is_theirs = module.split(".")[0] == "sklearn" or module == "imblearn.pipeline"
+    is_estimator = hasattr(cls, "_get_param_names")
+    parameters = set(cls._get_param_names()) if is_estimator else set()
     for name, value in vars(model).items():
         method = getattr(type(model), name, None)
         if callable(method) and getattr(value, "__func__", None) is method:
             continue  # HistGradientBoosting leaves its own method behind after a warm start.
         if name in known.read or name in known.idle:
             continue
-        is_learned = name.startswith("_") or name.endswith("_")
+        is_learned = name.startswith("_") or name.endswith("_") or not is_estimator
         if callable(method) or name in parameters or (is_theirs and is_learned):
             raise unknown_field(doing, f"{path}.{name}" if path else name)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import ModelFormatError
 from ...machine import DecisionMachine, Output
+from .fields import check_attributes
 from .read_trees import (
     assemble,
     columns_of,
@@ -73,6 +74,8 @@ def read_bagging_regressor(model: Any) -> DecisionMachine:
 def _members(model: Any) -> tuple[list[Any], list[np.ndarray]]:
     # A bag asks its first n_estimators members, should n_estimators have been set after the fit.
     n = model.n_estimators
+    for i, estimator in enumerate(model.estimators_[:n]):
+        check_attributes(estimator, f"reading a {source_of(model)}", f"estimators_[{i}]")
     members = [without_samplers(estimator) for estimator in model.estimators_[:n]]
     return members, [np.asarray(f) for f in model.estimators_features_][:n]
 

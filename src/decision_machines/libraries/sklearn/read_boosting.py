@@ -14,7 +14,15 @@ import numpy as np
 from ...errors import ModelFormatError, UnsupportedModelError
 from ...machine import DecisionMachine, Output
 from .fields import check_attributes
-from .read_trees import assemble, columns_of, member_trees, require_fitted, source_of, values_of
+from .read_trees import (
+    assemble,
+    columns_of,
+    member_trees,
+    n_features_of,
+    require_fitted,
+    source_of,
+    values_of,
+)
 
 REGRESSION_LOSSES = ("squared_error", "absolute_error", "huber", "quantile")
 CLASSIFICATION_SLOPES = {"log_loss": 1.0, "exponential": 2.0}
@@ -66,6 +74,7 @@ def _check_loss(model: Any) -> None:
             "fitted with another loss, or before scikit-learn 1.4",
             "fit it again with scikit-learn 1.4 or newer",
         )
+    check_attributes(model._loss, f"reading a {source_of(model)}", "_loss")
 
 
 def _boosting_output(model: Any, base: np.ndarray) -> Output:
@@ -126,8 +135,9 @@ def _initial(model: Any, k: int) -> np.ndarray:
             f"init_ has {init.n_classes_} classes and the model {len(model.classes_)}",
             "check that the model file is whole and unedited",
         )
+    n = n_features_of(model)
     # Two rows, because one row of many classes is laid out (and so may be summed) in another way.
-    return np.array(model._raw_predict_init(np.zeros((2, model.n_features_in_), np.float32))[0])
+    return np.array(model._raw_predict_init(np.zeros((2, n), np.float32))[0])
 
 
 def read_adaboost_classifier(model: Any) -> DecisionMachine:

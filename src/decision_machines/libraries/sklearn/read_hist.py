@@ -100,6 +100,7 @@ def _joiner(nodes: list[np.ndarray]) -> Callable[[str], np.ndarray]:
 
 
 def _output(model: Any, base: np.ndarray) -> Output:
+    check_attributes(model._loss, f"reading a {source_of(model)}", "_loss")
     if not hasattr(model, "classes_"):
         if model.loss not in LINKS:
             raise _unknown_loss(model, tuple(LINKS))

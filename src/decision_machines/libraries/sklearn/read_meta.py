@@ -15,7 +15,7 @@ from ...machine.assembly import Assembly
 from ...run.assemblies import FUNCTIONS
 from .fields import check_attributes
 from .read_chains import is_boosted_from_a_model, read_boosted_from_a_model, read_chain
-from .read_trees import overrides, require_fitted, source_of, without_samplers
+from .read_trees import n_features_of, overrides, require_fitted, source_of, without_samplers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,11 +89,16 @@ def read_calibrated(model: Any, member: Member) -> Assembly:
     numbers: dict[str, np.ndarray] = {}
     members, methods = [], []
     for i, one in enumerate(model.calibrated_classifiers_):
+        place = f"calibrated_classifiers_[{i}]"
+        check_attributes(one, f"reading a {source_of(model)}", place)
         members.append(member(one.estimator))
         methods.append(_scoring_method(model, one.estimator))
         classes = np.asarray(one.classes)
         numbers[f"{i}.classes"] = np.searchsorted(classes, one.estimator.classes_)
         for c, calibrator in enumerate(one.calibrators):
+            check_attributes(
+                calibrator, f"reading a {source_of(model)}", f"{place}.calibrators[{c}]"
+            )
             numbers |= _calibrator(model, calibrator, f"{i}.{c}", i)
     return Assembly(
         "calibrated", tuple(members), numbers, {"methods": tuple(methods)}, model.classes_,
@@ -297,7 +302,7 @@ def _inverse(model: Any, step: Any) -> tuple[str, dict[str, np.ndarray]]:
 def read_bag_of_models(model: Any, member: Member) -> Assembly:
     """A bag whose members are not single trees."""
     require_fitted(model, "estimators_")
-    every = np.arange(model.n_features_in_)
+    every = np.arange(n_features_of(model))
     if any(not np.array_equal(f, every) for f in model.estimators_features_):
         raise _refused(
             model,
@@ -366,7 +371,6 @@ def reader_of(model: Any) -> Callable[[Any, Member], Any] | None:
     found: Callable[[Any, Member], Any] | None
     found = read_bag_of_models if is_bag_of_models(model) else None
     if is_boosted_from_a_model(model):
-        check_attributes(model, f"reading a {source_of(model)}")
         found = read_boosted_from_a_model
     for cls in type(model).__mro__:
         if found is None and cls.__module__.split(".")[0] == "sklearn":
@@ -376,4 +380,6 @@ def reader_of(model: Any) -> Callable[[Any, Member], Any] | None:
         raise _refused(
             model, f"a subclass of scikit-learn's with a {own} of its own", "convert a plain one"
         )
+    if found is not None:
+        check_attributes(model, f"reading a {source_of(model)}")
     return found

@@ -31,7 +31,10 @@ def read_tree(model: Any) -> DecisionMachine:
 
 
 def read_forest(model: Any) -> DecisionMachine:
-    """The machine of a RandomForest or ExtraTrees, classifier or regressor."""
+    """The machine of a RandomForest or ExtraTrees, classifier or regressor.
+
+    Paper: cites `breiman2001random`.
+    """
     require_fitted(model, "estimators_")
     for i, estimator in enumerate(model.estimators_):
         check_attributes(estimator, f"reading a {source_of(model)}", f"estimators_[{i}]")

@@ -12,6 +12,8 @@ Older releases of skops also ask about the losses and links of boosting, which h
 from __future__ import annotations
 
 import io
+import json
+import re
 import zipfile
 from typing import Any
 
@@ -19,6 +21,7 @@ import numpy as np
 
 from ...errors import MissingLibraryError, UnsupportedModelError
 from ..formats import broken
+from .read_trees import MOST_FEATURES
 from .releases import noting_releases
 
 LOSSES = (
@@ -51,6 +54,10 @@ TRUSTED = (
 )
 UNPACKED_AT_MOST = 200
 """How many times its size a file may unpack to; arrays of trees reach a tenth of it."""
+
+
+SIZES = ("__reduce__", "pool_size")
+"""Where a schema holds what constructors are given: those of trees, and of random generators."""
 
 
 def looks_like_skops(data: bytes) -> bool:
@@ -115,6 +122,37 @@ def _check_archive(data: bytes, source: str) -> None:
                     raise broken(source, f"the array {name} cannot be read ({error})") from error
             elif name != "schema.json":
                 raise broken(source, f"an entry that no tree model has, {name!r}")
+        try:
+            schema = json.loads(archive.read("schema.json"))
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise broken(source, f"its schema cannot be read ({error})") from error
+    _check_sizes(schema, source)
+
+
+def _check_sizes(schema: Any, source: str) -> None:
+    """Refuse an object whose constructor would allocate for more than any model that we read has.
+
+    A node that is named again by its number is built once, so every text of a number counts.
+    """
+    texts: dict[Any, set[str]] = {}
+    asked: set[Any] = set()
+    nodes = [(schema, False)]
+    while nodes:
+        node, is_asked = nodes.pop()
+        for key, below in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(below, (dict, list)):
+                nodes.append((below, is_asked or key in SIZES))
+        if isinstance(node, dict) and isinstance(node.get("content"), str):
+            number = repr(node.get("__id__"))
+            texts.setdefault(number, set()).add(node["content"])
+            if is_asked:
+                asked.add(number)
+    for number in asked:
+        for text in texts[number]:
+            if re.fullmatch(r"-\d+|\d{9,}", text) or (text.isdigit() and int(text) > MOST_FEATURES):
+                raise broken(source, f"an object is to be made with the size {text[:20]}")
 
 
 def _check_array(archive: zipfile.ZipFile, name: str) -> None:

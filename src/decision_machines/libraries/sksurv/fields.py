@@ -32,6 +32,22 @@ OWN = {
 }
 
 
+LOSS = ATTRIBUTES["BaseLoss"]
+BASELINE = Fields(dict.fromkeys(("cum_baseline_hazard_", "baseline_survival_", "unique_times_")))
+STEPS = Fields(
+    {"y": None},
+    dict.fromkeys(("x", "a", "b", "_domain", "domain"), "not asked: the baseline goes by its y"),
+)
+
+
+def check_baseline(model: Any) -> None:
+    """Refuse an attribute of the baseline of boosted survival trees that we do not know."""
+    doing, place = f"reading a {source_of(model)}", "_baseline_model"
+    BASELINE.check_keys(vars(model._baseline_model), doing, place)
+    for name in ("cum_baseline_hazard_", "baseline_survival_"):
+        STEPS.check_keys(vars(getattr(model._baseline_model, name)), doing, f"{place}.{name}")
+
+
 def check_own_attributes(model: Any, path: str = "") -> None:
     """Refuse an attribute of a survival model that we do not know."""
     cls = next(c for c in type(model).__mro__ if c.__name__ in OWN)

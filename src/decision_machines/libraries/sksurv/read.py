@@ -24,7 +24,7 @@ from ..sklearn.read_trees import (
     source_of,
     values_of,
 )
-from .fields import OWN, check_own_attributes
+from .fields import LOSS, OWN, check_baseline, check_own_attributes
 from .releases import RELEASES
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ def read_boosting(model: Any) -> DecisionMachine | Assembly:
         raise UnsupportedModelError(
             f"reading a {source}", f"a loss of type {loss}", "fit it with coxph, squared or ipcwls"
         )
+    LOSS.check_keys(vars(model._loss), f"reading a {source}", "_loss")
     stages = model.estimators_
     trees = member_trees(model, stages.ravel().tolist(), "regressor")
     rate = np.float64(model.learning_rate)
@@ -161,6 +162,7 @@ def read_boosting(model: Any) -> DecisionMachine | Assembly:
     shared = model._baseline_model
     if loss != "CoxPH":
         return machine
+    check_baseline(model)
     return Assembly(
         "proportional hazards",
         (machine,),

@@ -121,18 +121,24 @@ def sides(machine: DecisionMachine, dialect: Dialect, test: int, t: float) -> tu
     """
     columns = machine.columns
     column = int(machine.selection[test])
-    feature, rule = int(columns.feature[column]), Rule(int(columns.rule[column]))
-    missing_left = bool(machine.missing[test] < 0)
-    text = f"f{feature}"
+    rule, missing_left = Rule(int(columns.rule[column])), bool(machine.missing[test] < 0)
     if rule == Rule.MEMBER:
         return _member(machine, dialect, column, test)
-    bound = dialect.number(t)
+    text, bound = reader(machine, dialect, column), dialect.number(t)
+    missing_left = missing_left and rule != Rule.NAN_AS_ZERO
+    return (f"{text} > {bound}", False) if missing_left else (f"{text} <= {bound}", True)
+
+
+def reader(machine: DecisionMachine, dialect: Dialect, column: int) -> str:
+    """The number that tests of a column read; NULL where it is missing."""
+    text = f"f{machine.columns.feature[column]}"
+    rule = Rule(int(machine.columns.rule[column]))
     if rule == Rule.NAN_AS_ZERO:
-        text, missing_left = f"COALESCE({text}, {dialect.number(0.0)})", False
+        return f"COALESCE({text}, {dialect.number(0.0)})"
     if rule == Rule.ZERO_AS_NAN:
         near = f"ABS({text}) <= {dialect.number(ZERO)}"
-        text = f"CASE WHEN {near} THEN NULL ELSE {text} END"
-    return (f"{text} > {bound}", False) if missing_left else (f"{text} <= {bound}", True)
+        return f"CASE WHEN {near} THEN NULL ELSE {text} END"
+    return text
 
 
 def _member(machine: DecisionMachine, dialect: Dialect, column: int, test: int) -> tuple[str, bool]:

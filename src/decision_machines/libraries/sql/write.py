@@ -1,4 +1,4 @@
-"""A machine as the text of one SELECT: a CASE for each tree, added in the machine's own order.
+"""A machine as the text of one SELECT: trees as CASE expressions, or in DuckDB as `masks`.
 
 NULL and NaN are missing. Numbers are compared in float64; over columns of float32 the thresholds
 are moved to where a cast would turn, so that the same rows go left. Sums are made in the machine's
@@ -8,7 +8,7 @@ depth of an expression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from ..write_thresholds import double_thresholds
 from .answers import answer_columns
 from .columns import feature_stage, refusals, sides
 from .dialects import DOING, SINGLE, Dialect
+from .masks import Masks, listed
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -128,28 +129,29 @@ class _Select:
         source = ".".join(name(part) for part in self.table.split("."))
         stages = [f"s0 AS (\nSELECT {_listed(first or ['1 AS one'])}\nFROM {source}\n)"]
         carried = [*own, *(f"f{f}" for f in features)]
+        before, masks = "s0", Masks.of(self.machine, self.dialect, self.t)
+        if masks is not None:
+            stages += masks.stages(carried)
+            before = "i"
+            carried += [f"i{tree}" for tree in range(self.machine.n_trees)]
         sums: dict[int, str] = {o: self._start(o) for o in range(self.machine.n_outputs)}
         for at in range(0, max(self.machine.n_trees, 1), STAGE):
             trees = range(at, min(at + STAGE, self.machine.n_trees))
-            stage = len(stages)
-            summed = [f"{self._sum(o, sums[o], trees)} AS m{o}" for o in sums]
-            stages.append(
-                f"s{stage} AS (\nSELECT {_listed([*carried, *summed])}\nFROM s{stage - 1}\n)"
-            )
-            sums = {o: f"m{o}" for o in sums}
-        stage = len(stages)
+            term = self._tree if masks is None else self._looked_up
+            summed = [f"{self._sum(o, sums[o], trees, term)} AS m{o}" for o in sums]
+            after = f"s{at // STAGE + 1}"
+            stages.append(f"{after} AS (\nSELECT {_listed([*carried, *summed])}\nFROM {before}\n)")
+            before, sums = after, {o: f"m{o}" for o in sums}
         done = [f"{self._finish(o)} AS m{o}" for o in sums]
         if refused:
             done = [
                 f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {text} END AS {alias}"
                 for text, alias in (found.rsplit(" AS ", 1) for found in done)
             ]
-        stages.append(f"s{stage} AS (\nSELECT {_listed([*own, *done])}\nFROM s{stage - 1}\n)")
+        stages.append(f"done AS (\nSELECT {_listed([*own, *done])}\nFROM {before}\n)")
         answers = answer_columns(self.machine, self.dialect, self.outputs, self.keep)
         last = [f"{o} AS {k}" for o, k in zip(own, kept, strict=True)]
-        return (
-            "WITH " + ",\n".join(stages) + f"\nSELECT {_listed([*last, *answers])}\nFROM s{stage}"
-        )
+        return "WITH " + ",\n".join(stages) + f"\nSELECT {_listed([*last, *answers])}\nFROM done"
 
     @property
     def _single(self) -> bool:
@@ -162,10 +164,10 @@ class _Select:
         base = self.machine.output.base[output] if self.machine.output.base_first else 0.0
         return self._number(base)
 
-    def _sum(self, output: int, before: str, trees: range) -> str:
+    def _sum(self, output: int, before: str, trees: range, term: Callable[[int, int], str]) -> str:
         feeds = self.machine.trees.feeds
         fed = [t for t in trees if feeds[t] in (ALL_OUTPUTS, output)]
-        return "\n + ".join([before, *(self._tree(t, output) for t in fed)])
+        return "\n + ".join([before, *(term(t, output) for t in fed)])
 
     def _finish(self, o: int) -> str:
         output = self.machine.output
@@ -178,14 +180,25 @@ class _Select:
             text = f"({text} + {self._number(output.base[o])})"
         return text
 
-    def _tree(self, tree: int, output: int) -> str:
-        """The CASE of one tree; its leaves are numbers in the dtype of the sum."""
+    def _values(self, tree: int, output: int) -> np.ndarray:
+        """What a tree's leaves add to an output, in the dtype of the sum."""
         machine = self.machine
         column = 0 if machine.V.shape[1] == 1 else output
+        leaves = machine.trees.leaves(tree)
+        return machine.V[leaves.start : leaves.stop, column].astype(machine.output.dtype)
+
+    def _looked_up(self, tree: int, output: int) -> str:
+        """The value of the leaf whose place, from 1, is the column i of the tree."""
+        kind = SINGLE[self.dialect.name] if self._single else self.dialect.double
+        return f"list_extract({listed(self._values(tree, output).tolist(), kind)}, i{tree})"
+
+    def _tree(self, tree: int, output: int) -> str:
+        """The CASE of one tree."""
+        machine, values = self.machine, self._values(tree, output)
         tests, leaves = machine.trees.tests(tree), machine.trees.leaves(tree)
 
         def leaf(at: int) -> str:
-            return self._number(machine.output.dtype.type(machine.V[at, column]))
+            return self._number(values[at - leaves.start])
 
         if tests.start == tests.stop:
             return leaf(leaves.start)

@@ -51,7 +51,10 @@ class Asker:
 
 
 def read_xgboost(model: Any) -> DecisionMachine:
-    """The machine of a booster or a scikit-learn wrapper; it answers as `model.predict` does."""
+    """The machine of a booster or a scikit-learn wrapper; it answers as `model.predict` does.
+
+    Paper: cites `chen2015xgboost`.
+    """
     kind = type(model).__name__
     doing, source = f"reading an XGBoost {kind}", f"XGBoost {kind}"
     booster, asker = model, Asker()

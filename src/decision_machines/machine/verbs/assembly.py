@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsupportedModelError
+from ..made_once import made_once
+from ..soft import RULE
 
 if TYPE_CHECKING:
     import os
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Float
 
+    from ...run.soft import SoftEngine
     from ..assembly import Assembly
 
 
@@ -114,6 +117,47 @@ class AssemblyVerbs:
         found: dict[str, Float[np.ndarray, "m"]]
         found = answer(self, "predict_parameters", X, n_threads=n_threads, engine=engine)
         return found
+
+    @made_once
+    def _engine(self: Assembly) -> SoftEngine:
+        """Of soft trees: what predicting needs, kept for the next time."""
+        from ...run.soft import SoftEngine
+
+        return SoftEngine(self)
+
+    def margin(
+        self: Assembly,
+        X: Any,
+        *,
+        n_threads: int | None = None,
+        engine: str = "auto",
+        skip: float = 0.0,
+    ) -> Float[np.ndarray, "m k"]:
+        """(m, k) sums of soft trees before the link; other assemblies have none.
+
+        Parameters
+        ----------
+        engine
+            "auto" and "native": the native kernel; "reference": plain NumPy.
+        skip
+            Paths that carry less weight than this may end in the mean of the leaves below; 0 is
+            exact. `run.soft.cut_bound` says what it can change at most.
+        """
+        from ...run.soft import margin
+
+        if self.rule != RULE:
+            self.__getattr__("margin")
+        return margin(self, X, n_threads=n_threads, engine=engine, skip=skip)
+
+    def response(
+        self: Assembly, X: Any, *, n_threads: int | None = None, engine: str = "auto"
+    ) -> Float[np.ndarray, "m r"]:
+        """(m, r) margins of soft trees through the link; other assemblies have none."""
+        from ...run.soft import response
+
+        if self.rule != RULE:
+            self.__getattr__("response")
+        return response(self, X, n_threads=n_threads, engine=engine)
 
     def save(self: Assembly, path: str | os.PathLike[str]) -> None:
         """Write it to a `.dm` file, which `dm.load` reads; see `DecisionMachine.save`."""

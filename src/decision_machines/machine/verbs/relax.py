@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import torch
     from jaxtyping import Float
 
+    from ...relax.mlp import ForestNetwork
     from ...relax.module import SoftMachine
     from ..machine import DecisionMachine
 
@@ -26,6 +27,11 @@ class RelaxVerbs:
         weights: str | None = None,
         tau: float = 1.0,
         alpha: float | None = None,
+        strength: float | None = None,
+        budget: float | Float[Any, "L"] | None = None,
+        prior: str | float | Float[Any, "L"] | None = None,
+        k: int | None = None,
+        sample_tau: float | None = None,
         slope: float | Float[Any, "J"] = 1.0,
         learn: Iterable[str] = ("t", "slope", "V"),
         selection: str | None = None,
@@ -48,22 +54,38 @@ class RelaxVerbs:
         ----------
         form
             "soft_tree", "straight_through", "logical", "delta", "relu", "softmax", "sparsemax",
-            "entmax15", "entmax", "positive_part", "linear" or "multi_head"; or None, where the
-            three axes are given.
+            "entmax15", "entmax", "positive_part", "sigsoftmax", "weighted_softmax", "gumbel",
+            "gumbel_hard", "sampled", "top_k", "sparsegen", "sparsehourglass", "fusedmax",
+            "oscarmax", "constrained_sparsemax", "linear" or "multi_head"; or None, where the three
+            axes are given. From "sigsoftmax" on their query is "relu".
         query, keys, weights
             Another choice on an axis of the form. Queries: "affine", "sign", "tanh", "relu",
             "log_sigmoid". Keys: "templates" (B), "normalised" (B over each leaf's depth). Weights:
-            "argmax", "delta", "softmax", "sparsemax", "entmax15", "entmax", "positive_part",
-            "exp", "kernel", "straight_through".
+            "argmax", "exp", "kernel" (of "linear"), and the forms' own names from "delta" on,
+            without "relu".
         tau
             Temperature above 0: the smaller, the sharper. `net.tau` sets it again.
         alpha
             Of "entmax" (1 < α ≤ 2) and "positive_part" (0 < α ≤ 1).
+        strength
+            λ of "sparsegen" (below 1), "fusedmax" and "oscarmax" (at least 0); q of
+            "sparsehourglass" (above 0).
+        budget
+            Of "constrained_sparsemax": the most that a leaf may get, one number (raised where a
+            tree has too few leaves for it) or one for each leaf.
+        prior
+            Of "weighted_softmax": a positive number for each leaf, or "cover", the share of the
+            training rows that reached it.
+        k
+            Of "top_k": how many leaves share the weight.
+        sample_tau
+            Of "gumbel" and "gumbel_hard": the smaller, the nearer a draw is to one leaf.
         slope
             How steep each test is: a positive number, or one for each test.
         learn
             The parts to train, of "S", "t", "slope", "keys", "V", "tau" (and "W_Q", "W_K",
-            "W_V", "W_O" in "multi_head"). The others are there, frozen.
+            "W_V", "W_O" in "multi_head", "prior" in "weighted_softmax", "alpha", one for each tree,
+            in "entmax"). The others are there, frozen.
         selection
             How S is kept: "fixed"; "sparse" (1.5-entmax over columns); "hard" (one column,
             gradients as if sparse); "oblique" (any weights).
@@ -80,9 +102,10 @@ class RelaxVerbs:
             cast the module with it, thresholds between their values as before.
         mask
             Trees (heads) to leave out.
-        feature_map, n_random, seed
-            Of "linear": "elu", "relu", "exp", or "random", with `n_random` features drawn by
-            `seed`.
+        feature_map, n_random
+            Of "linear": "elu", "relu", "exp", or "random", with `n_random` features.
+        seed
+            Of random features, and of the draws of "gumbel", "gumbel_hard" and "sampled".
         data
             Rows (as `predict` takes them) by which soft thresholds are centred: each stands in
             the middle between the values of its column on its two sides. Without rows it stands
@@ -122,6 +145,11 @@ class RelaxVerbs:
             weights=weights,
             tau=tau,
             alpha=alpha,
+            strength=strength,
+            budget=budget,
+            prior=prior,
+            k=k,
+            sample_tau=sample_tau,
             slope=slope,
             learn=learn,
             selection=selection,
@@ -132,5 +160,63 @@ class RelaxVerbs:
             feature_map=feature_map,
             n_random=n_random,
             seed=seed,
+            data=data,
+        )
+
+    def to_mlp(
+        self: DecisionMachine,
+        *,
+        activation: str = "tanh",
+        connections: str = "paths",
+        slope: float | tuple[float, float] = (10.0, 2.0),
+        learn: Iterable[str] = ("S", "t", "B", "V"),
+        output: str = "response",
+        dtype: torch.dtype | None = None,
+        data: Any = None,
+    ) -> ForestNetwork:
+        """The machine as a plain network of two hidden layers (extra `torch`), to be trained on.
+
+        One unit for each test, one for each leaf: a `torch.nn.Sequential` whose layers are named
+        `columns`, `tests`, `signs`, `templates`, `fires`, `values` and `answer`. Its `harden()`
+        gives a machine again, where it still is one. The layer of templates is dense, leaves ×
+        tests: for forests of up to some thousand leaves. `soften` forms no such layer.
+
+        Parameters
+        ----------
+        activation
+            "tanh"; "sign", which is exact and learns V alone; or "straight_through", which answers
+            as "sign" and learns as "tanh".
+        connections
+            The weights there are: "paths", those of the forest; "trees", any column to any test and
+            any test to any leaf of its tree; "all", layers that are full.
+        slope
+            Of tanh in the two hidden layers: the steeper, the nearer to the machine.
+        learn
+            The layers to train: "S" and "t" (weights and thresholds of tests), "B", "V". With
+            ("t", "V") it hardens to trees of straight tests.
+        output, dtype, data
+            As in `soften`. `data` puts the thresholds of "tanh" between the values of rows.
+
+        Examples
+        --------
+        >>> import decision_machines as dm, torch
+        >>> net = dm.figure_one().to_mlp(activation="sign")
+        >>> net(torch.tensor([[2.0, 1.0, 2.0, 2.0]])).item()
+        5.0
+        >>> net.templates
+        MaskedLinear(in_features=5, out_features=6, bias=True)
+        >>> net.harden().equals(dm.figure_one())
+        True
+        """
+        from ...relax import to_mlp
+
+        return to_mlp(
+            self,
+            activation=activation,
+            connections=connections,
+            slope=slope,
+            learn=learn,
+            output=output,
+            dtype=dtype,
             data=data,
         )

@@ -41,7 +41,9 @@ def refusal(machine: DecisionMachine) -> str | None:
 def compile_plan(machine: DecisionMachine, *, target: str, kernel: str = "auto") -> _native.Engine:
     """The machine compiled for one target, by the kernels that cost least or those of one kind.
 
-    What cannot run the machine, or a tree of it, is replaced by what can.
+    What cannot run the machine, or a tree of it, is replaced by what can. Paper: cites
+    `lucchese2015quickscorer`, `lucchese2017quickscorer`, `dato2016fast`, `ye2018rapidscorer`, which
+    find exit leaves without walking, by bit vectors; docs/engine.md says what our kernels do.
 
     Examples
     --------

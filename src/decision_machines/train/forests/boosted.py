@@ -54,6 +54,7 @@ def boosted_trees(
     patience: int | None = 20,
     n_iterations: int | None = None,
     start: DecisionMachine | None = None,
+    time_limit: float | None = None,
     seed: int = 0,
     n_threads: int | None = None,
     verbose: Verbosity = None,
@@ -87,6 +88,8 @@ def boosted_trees(
         enough; otherwise trees are grown by histograms.
     start
         A machine to go on from, made by this function with the same outputs.
+    time_limit
+        Seconds after which no further round is begun; histograms do not look at it.
 
     Examples
     --------
@@ -120,7 +123,7 @@ def boosted_trees(
         learn, out = _hold_out(goal, seed)
         judge = (X[out], goal.take(out), w[out])
     keep = keep_best_on_interrupt
-    watch = Watch("boosting", n_trees, verbose, keep_best=keep)
+    watch = Watch("boosting", n_trees, verbose, keep_best=keep, time_limit=time_limit)
     trees, best = grow(X[learn], goal.take(learn), w[learn], n_trees, judge, patience, start, watch)
     history, interrupted = watch.history, watch.interrupted
     if judge is not None and validation is None and not interrupted:
@@ -192,6 +195,8 @@ class _Boosting:
                 if G is None:
                     best = i + 1
                 elif patience is not None and i + 1 - best >= patience:
+                    break
+                if watch.is_late:
                     break
                 if not any(tree.n_tests for tree in trees):
                     break  # nothing is left that a test would explain

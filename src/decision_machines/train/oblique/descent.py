@@ -44,6 +44,8 @@ def train_classes(
 ) -> None:
     """Adam with a cosine to 0 on all trees of the batch, by each one's recipe.
 
+    Paper: cites `hehn2019end`: soft oblique trees trained end to end, steeper step by step.
+
     Interrupted, it leaves the trees as far as they have come.
     """
     descent = ClassDescent(batch, X, target, batch_size, seed)

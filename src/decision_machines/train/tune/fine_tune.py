@@ -18,7 +18,7 @@ from .changes import result
 from .checkpoints import Identity
 from .descent import Setting, judge, soft_margin
 from .objectives import objective_for
-from .search import Search
+from .search import HARD_LEAD, SOFT_LEAD, Search
 from .source_objectives import trained_for
 from .subject import Subject
 from .tensor_rows import read_parts
@@ -59,6 +59,8 @@ def tune(
     patience: int = 4,
     batch_size: int = 256,
     refit: bool | DecisionMachine | Any = None,
+    leads: tuple[float, float] = (SOFT_LEAD, HARD_LEAD),
+    time_limit: float | None = None,
     seed: int = 0,
     n_threads: int | None = None,
     verbose: Verbosity = None,
@@ -114,6 +116,13 @@ def tune(
         had not seen, and `before_refit` holds it. After a refit no unseen rows are left to judge it
         by. It is kept only where it is no worse than the source on the validation rows; otherwise
         the choice before it is returned.
+    leads
+        By how many standard errors of the difference the soft and the hard choice must be better
+        than the source on validation rows; with less, the source comes back. 0 where other rows
+        judge the result.
+    time_limit
+        Seconds. After three quarters of them no further epoch is begun: the best so far is given,
+        trained again only if there is time for it. The result then depends on the computer's speed.
     seed
         The same seed, rows and options give the same result.
     n_threads
@@ -156,6 +165,8 @@ def tune(
     begin = time.perf_counter()
     verbose = show if verbose is None else verbose
     _check_numbers(epochs=epochs, patience=patience, batch_size=batch_size)
+    if time_limit is not None and not time_limit >= 0:
+        raise InputError(DOING, f"time_limit={time_limit!r}", "use seconds from 0, or None")
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(DOING, f"seed={seed!r}", "use a whole number of at least 0")
     learn = _check_learn(learn)
@@ -180,7 +191,7 @@ def tune(
             seed=seed,
             n_threads=n_threads,
         )
-        search = Search(subject, valid, patience=patience)
+        search = Search(subject, valid, patience=patience, leads=leads)
         _check_loss(search)
         identity = Identity.of(
             {
@@ -190,6 +201,7 @@ def tune(
                 **{"objective": goal.name, "learn": learn, "settings": settings},
                 **{"epochs": int(epochs), "patience": int(patience)},
                 **{"batch_size": int(batch_size), "seed": int(seed), "refit": again},
+                **({} if leads == (SOFT_LEAD, HARD_LEAD) else {"leads": leads}),
             },
             {
                 "loss of the source on the training rows": subject.loss,
@@ -200,13 +212,17 @@ def tune(
         verbose = verbose if distributed.rank() == 0 else False
         keep = keep_best_on_interrupt
         import_optimizers()
-        with Watch("tuning", len(settings) * epochs + 1, verbose, keep_best=keep) as watch:
+        n_steps = len(settings) * epochs + 1
+        search_for = None if time_limit is None else 0.75 * time_limit
+        with Watch("tuning", n_steps, verbose, keep_best=keep, time_limit=search_for) as watch:
             if state is not None:
                 watch.history = search.load_state_dict(state)
                 watch.done = len(watch.history)
             search.run(watch)
         chosen = result(search, subject, search.soft, search.hard, watch, held_out, begin)
         if again is None or watch.interrupted:
+            return chosen
+        if time_limit is not None and _refit_seconds(search, watch, begin) > time_limit:
             return chosen
         with Watch("training again on all rows", None, verbose, keep_best=keep) as second:
             second.history = watch.history
@@ -216,6 +232,16 @@ def tune(
             return replace(chosen, report=replace(chosen.report, interrupted=True))
         found = result(search, other, soft, hard, second, held_out, begin)
         return _checked_refit(search, chosen, found)
+
+
+def _refit_seconds(search: Search, watch: Watch, begin: float) -> float:
+    """How long the whole will have taken once the choice is trained again."""
+    spent = time.perf_counter() - begin
+    epochs: dict[int, int] = {}
+    for choice in (search.soft, search.hard):
+        if choice.setting >= 0:
+            epochs[choice.setting] = max(choice.epoch, epochs.get(choice.setting, 0))
+    return spent * (1 + 1.3 * sum(epochs.values()) / max(watch.done, 1))
 
 
 def _checked_refit(search: Search, chosen: Tuned, found: Tuned) -> Tuned:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RIDGES = (1000.0, 300.0, 100.0, 30.0)
 """The cost of moving a value by the spread of all values, in rows of the source's loss."""
+TAUGHT_RIDGES = (100.0, 30.0, 10.0, 3.0)
+"""The same where values follow a soft machine's margins: those have no noise to be learned."""
 STEPS = 12
 """Of L-BFGS for each ridge."""
 

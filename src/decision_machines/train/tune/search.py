@@ -47,6 +47,8 @@ class Search:
         The rows to judge by.
     patience
         How many epochs without a better result end a setting.
+    leads
+        By how many standard errors the soft and the hard choice must lead the source.
 
     Attributes
     ----------
@@ -54,8 +56,15 @@ class Search:
         Called with the state after every epoch; None keeps no checkpoint.
     """
 
-    def __init__(self, subject: Subject, valid: TensorRows, *, patience: int) -> None:
-        self.subject, self.valid, self.patience = subject, valid, patience
+    def __init__(
+        self,
+        subject: Subject,
+        valid: TensorRows,
+        *,
+        patience: int,
+        leads: tuple[float, float] = (SOFT_LEAD, HARD_LEAD),
+    ) -> None:
+        self.subject, self.valid, self.patience, self.leads = subject, valid, patience, leads
         self.save: Callable[[dict[str, Any]], None] | None = None
         self.source = subject.judge(subject.machine, valid)
         self.best_soft = self.best_hard = self._source()
@@ -70,21 +79,21 @@ class Search:
     @property
     def soft(self) -> Choice:
         """The best soft candidate, or the source where its lead may be chance."""
-        return self.best_soft if self.best_soft.lead >= SOFT_LEAD else self._source()
+        return self.best_soft if self.best_soft.lead >= self.leads[0] else self._source()
 
     @property
     def hard(self) -> Choice:
         """The best hard candidate, or the source where its lead may be chance."""
-        return self.best_hard if self.best_hard.lead >= HARD_LEAD else self._source()
+        return self.best_hard if self.best_hard.lead >= self.leads[1] else self._source()
 
     # ------------------------------------------------------------------ candidates
 
     def run(self, watch: Watch) -> None:
         """Every setting, then the hard machine's values."""
         for i in range(len(self.subject.settings)):
-            if f"setting {i}" not in self.finished:
+            if f"setting {i}" not in self.finished and not watch.is_late:
                 self._try(i, watch)
-        if "values" not in self.finished:
+        if "values" not in self.finished and not watch.is_late:
             self._try_values(watch)
 
     def _try(self, i: int, watch: Watch) -> None:
@@ -97,6 +106,8 @@ class Search:
             soft, hard = self._judge_both(descent, i)
             best = {"soft": soft, "hard": hard, "since": 0}
         while descent.done < descent.epochs and best["since"] < self.patience:
+            if watch.is_late:
+                break
             loss = descent.epoch()
             soft, hard = self._judge_both(descent, i)
             is_better = soft < best["soft"] or hard < best["hard"]
@@ -137,15 +148,17 @@ class Search:
         return found.lead_over(self.source)
 
     def _try_values(self, watch: Watch) -> None:
-        """Leaf values of the best hard machine, refitted."""
+        """Leaf values of the best hard machine, refitted; those of the best soft one, taught."""
+        starts = [self.best_hard]
+        taught = self.best_soft.setting != SOURCE and not self.subject.objective.on_simplex
+        if taught:
+            starts.append(replace(self.best_soft, loss=np.inf, is_taught=True))
         best = self.best_hard
-        if "V" in self.subject.learn:
-            start, machine = best, self.subject.hard_machine(best)
-            for ridge, refitted in self.subject.with_values(machine).items():
+        for start in starts if "V" in self.subject.learn else ():
+            for ridge, refitted in self.subject.with_values(start).items():
                 found = self.subject.judge(refitted, self.valid)
                 if found.mean < best.loss:
-                    lead = self._lead(found)
-                    best = replace(start, ridge=ridge, loss=found.mean, lead=lead)
+                    best = replace(start, ridge=ridge, loss=found.mean, lead=self._lead(found))
         self.best_hard = best
         watch.step(hard=best.loss)
         self._finish("values", {}, watch)

@@ -10,8 +10,9 @@ import torch
 
 from ...machine import Rule
 from ...machine.coded import coded
-from .descent import Descent, Judgement, Setting, judge, set_parts
-from .hard_values import RIDGES, refit_values
+from .descent import Descent, Judgement, Setting, judge, set_parts, soft_margin
+from .hard_values import RIDGES, TAUGHT_RIDGES, refit_values
+from .objectives import Objective
 from .units import precision, units_of
 from .widths import measure
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from ...machine import DecisionMachine
     from ...relax.module import SoftMachine
-    from .objectives import Objective
     from .tensor_rows import TensorRows
 
 SOURCE = -1
@@ -41,6 +41,8 @@ class Choice:
     parts: dict[str, Tensor] | None = None
     ridge: float | None = None
     """Of the refit of hard values that followed; None for none."""
+    is_taught: bool = False
+    """Whether values were refitted to the soft machine's margins instead of the targets."""
 
     def words(self, settings: Sequence[Setting]) -> str:
         if self.setting == SOURCE and self.ridge is None:
@@ -50,7 +52,10 @@ class Choice:
             if self.setting == SOURCE
             else f"{settings[self.setting]}, epoch {self.epoch}"
         )
-        return first + ("" if self.ridge is None else f", values refitted (ridge {self.ridge:g})")
+        to = " to the soft margins" if self.is_taught else ""
+        return first + (
+            "" if self.ridge is None else f", values refitted{to} (ridge {self.ridge:g})"
+        )
 
 
 class Subject:
@@ -165,15 +170,35 @@ class Subject:
 
     def hard_machine(self, choice: Choice) -> DecisionMachine:
         """The hard machine of a choice, its values refitted on the rows where it says so."""
-        machine = self.machine
-        if choice.setting != SOURCE:
-            assert choice.parts is not None
-            net = self.soften(self.settings[choice.setting].alpha)
-            set_parts(net, choice.parts)
-            machine = self.harden(net)
-        return machine if choice.ridge is None else self.with_values(machine)[choice.ridge]
+        if choice.ridge is not None:
+            return self.with_values(choice)[choice.ridge]
+        net = self._net(choice)
+        return self.machine if net is None else self.harden(net)
 
-    def with_values(self, machine: DecisionMachine) -> dict[float, DecisionMachine]:
-        """The machine with values refitted on the rows, for each ridge."""
-        found = refit_values(machine, self.objective, self.rows, n_threads=self.n_threads)
-        return dict(zip(RIDGES, found, strict=True))
+    def with_values(self, choice: Choice) -> dict[float, DecisionMachine]:
+        """The hard machine of a choice, its values refitted on the rows, for each ridge.
+
+        To the targets, or to the soft machine's margins, which have less noise.
+        """
+        objective, rows, net = self.objective, self.rows, self._net(choice)
+        if choice.is_taught:
+            assert net is not None
+            objective = Objective("the soft margins", _distance, objective.encode)
+            rows = replace(rows, y=soft_margin(net, rows).double(), group=None)
+        machine = self.machine if net is None else self.harden(net)
+        ridges = TAUGHT_RIDGES if choice.is_taught else RIDGES
+        found = refit_values(machine, objective, rows, ridges=ridges, n_threads=self.n_threads)
+        return dict(zip(ridges, found, strict=True))
+
+    def _net(self, choice: Choice) -> SoftMachine | None:
+        """The module of a choice, without its link; None for the source."""
+        if choice.setting == SOURCE:
+            return None
+        assert choice.parts is not None
+        net = self.soften(self.settings[choice.setting].alpha)
+        set_parts(net, choice.parts)
+        return net
+
+
+def _distance(margin: Tensor, wanted: Tensor) -> Tensor:
+    return (margin - wanted).square().sum(-1)

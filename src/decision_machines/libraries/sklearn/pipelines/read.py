@@ -13,6 +13,7 @@ from ....run.inputs.accepted import arithmetic
 from ....run.inputs.features import is_table
 from ....run.inputs.tables import match_names, native_table
 from ... import convert
+from ..fields import check_attributes
 from ..read_meta import reader_of
 from ..read_trees import is_active
 from .fold import fold
@@ -33,6 +34,7 @@ def read_pipeline(model: Any, sample: Any = None, monotone: Collection[Any] = ()
         Steps that the user declares to be monotone functions of single columns: their names,
         their classes or their functions.
     """
+    check_attributes(model, "reading a Pipeline")
     *before, (_, last) = model.steps
     if not any(is_active(step) for _, step in before):
         return convert(last, sample, monotone=monotone)
@@ -48,6 +50,7 @@ def read_pipeline(model: Any, sample: Any = None, monotone: Collection[Any] = ()
 def read_member(graph: Graph, model: Any) -> Any:
     """The machine of a model that reads what the graph's steps make of raw features."""
     if type(model).__name__ == "Pipeline":
+        check_attributes(model, "reading a Pipeline")
         *before, (_, last) = model.steps
         return read_member(graph.then(before), last)
     if hasattr(model, "best_estimator_"):
