@@ -203,12 +203,12 @@ def train(
         "--increasing": bool(increasing),
         "--decreasing": bool(decreasing),
     }
-    is_long = {"--iterations": iterations is not None}
-    refuse_with_optimal(optimal, many | searched | is_long | {"--best": best})
+    moves = {"--iterations": iterations is not None}
+    refuse_with_optimal(optimal, many | searched | moves | {"--best": best})
     _refuse_criterion(criterion, quantile, taken)
     of_one_tree = {"--leaves": leaves is not None, "--depth": depth is not None, "--auto": auto}
     of_one_tree |= {"--criterion": criterion is not None and taken.is_classes}
-    not_best = many | searched | is_long | of_one_tree
+    not_best = many | searched | moves | of_one_tree
     searched |= {"--criterion": criterion is not None, "--time-limit": time_limit is not None}
     for name in (name for name, is_given in not_best.items() if best and is_given):
         raise InputError("choosing how to train", f"--best with {name}", f"leave {name} out")
