@@ -51,8 +51,8 @@ def optimal_model(
     if taken.is_classes:
         weight = "balanced" if balanced or criterion == "balanced" else None
         return OptimalTreeClassifier(depth, time_limit=time_limit, class_weight=weight, **shared)
-    own = {} if criterion is None else {"criterion": criterion}
-    return OptimalTreeRegressor(depth, time_limit=time_limit, **own, **shared)
+    aim = criterion or "squared_error"
+    return OptimalTreeRegressor(depth, criterion=aim, time_limit=time_limit, **shared)
 
 
 def proof(model: Any) -> dict[str, Any]:

@@ -340,7 +340,7 @@ class Choice:
         rows, shrinks = self.rows, self.options.shrinks
         if rows.label is None or teaching:
             answers = rows.answers()
-            if teaching:
+            if teaching and self.teacher is not None:
                 answers = (1 - teaching) * answers + teaching * self.teacher
             quantile = self.criterion.quantile if self.criterion.is_quantile else None
             yield nodes.values(answers, rows.w, exits, shrinks, quantile), 0.0

@@ -93,8 +93,9 @@ def class_factors(rows: StandardRows, power: float) -> Float[np.ndarray, "k"]:
     """What a row of each class counts: 1 for power 0; at 1 all classes count alike in total."""
     assert rows.label is not None
     share = np.bincount(rows.label, rows.w, rows.k) / rows.w.sum()
-    found: np.ndarray = np.maximum(share, 1e-12) ** -power
-    return found / (share @ found)
+    raised: np.ndarray = np.maximum(share, 1e-12) ** -power
+    found: np.ndarray = raised / (share @ raised)
+    return found
 
 
 class Judge:
@@ -135,11 +136,12 @@ class Judge:
     def _of_quantiles(self, values: np.ndarray, exits: np.ndarray) -> np.ndarray:
         rows, q = self.rows, self.criterion.quantile
         assert rows.y is not None
-        found = []
+        lost = []
         for each in values:
             above = rows.y - each[exits]
-            found.append(np.maximum(q * above, (q - 1) * above).sum(axis=1) @ rows.w)
-        return np.array(found) / rows.w.sum()
+            lost.append(np.maximum(q * above, (q - 1) * above).sum(axis=1) @ rows.w)
+        found: np.ndarray = np.array(lost) / rows.w.sum()
+        return found
 
 
 def class_table(
@@ -194,7 +196,8 @@ def class_losses(
         errors = 1 - np.array([_macro_f1(each, table) for each in chosen])
     else:
         errors = 1 - table[np.arange(len(table)), chosen].sum(axis=1) / weight
-    return errors + (0.25 + 200 / n_rows) * squared
+    both: np.ndarray = errors + (0.25 + 200 / n_rows) * squared
+    return both
 
 
 def _auc(shares: Float[np.ndarray, "L k"], table: Float[np.ndarray, "L k"], c: int) -> float:
