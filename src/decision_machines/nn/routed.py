@@ -167,7 +167,8 @@ class RoutedFeedForward(nn.Module):
         at = torch.zeros_like(right[:, :1]) if self.depth else right.new_zeros(len(right), 1)
         for _ in range(self.depth):
             at = 2 * at + 1 + right.gather(1, at)
-        return (at[:, 0] - (2**self.depth - 1)).reshape(x.shape[:-1])
+        expert: Tensor = at[:, 0] - (2**self.depth - 1)
+        return expert.reshape(x.shape[:-1])
 
     def experts(self, rows: Float[Tensor, "m n"], route: Int[Tensor, "m"]) -> Float[Tensor, "m k"]:
         """The answer of each row's own expert, an expert at a time."""
