@@ -33,7 +33,7 @@ class LocallyConstantNetwork(nn.Module):
     them are active is a path in a tree: given the ones before, a neuron is linear in x, so "is it
     active?" is an oblique test. The derivatives of the neurons by x are constant on each of the
     2^depth patterns, and the answer is a function of these derivatives alone: few weights, shared
-    by all tests and leaves of an oblique tree (lee2020oblique).
+    by all tests and leaves of an oblique tree. Paper: cites `lee2020oblique`.
 
     In training the step of an active neuron is mixed with a sigmoid, ``hardness`` parts of the
     step: raise it from 0 to 1 as training goes on. In `eval`, and at hardness 1, steps are steps.

@@ -25,8 +25,8 @@ class PatchTree(nn.Module):
     """(m, in_channels, h, w) → (m, out_channels, h', w'): a `TreeLayer` over every patch.
 
     The trees' tests read the pixels of a patch, channel by channel and row by row: oblique ones
-    are filters, as of a convolution, and each patch follows its own path down (DCT, convolutional
-    decision trees).
+    are filters, as of a convolution, and each patch follows its own path down: convolutional
+    decision trees. Paper: cites `DCT`.
 
     Parameters
     ----------

@@ -31,8 +31,8 @@ class SoftBins(nn.Module):
 
     A feature's cuts divide it into bins; its weight in bin i is softmax((i x - Σ_{j<i} cut_j)/τ)_i,
     which is 1 in the bin that x is in as τ → 0. The weights of all combinations of bins are the
-    Kronecker product over features, and each combination is a leaf (yang2018deep). *Exact: in the
-    limit* of a small τ.
+    Kronecker product over features, and each combination is a leaf. *Exact: in the limit* of a
+    small τ. Paper: cites `yang2018deep`.
 
     Parameters
     ----------

@@ -47,7 +47,8 @@ class TreeLayer(nn.Module):
 
     Test j sends a row right with σ(slope_j (g_j - t_j) / τ), where g_j is a weighted sum of the
     standardised features; a leaf's weight is the product along its path; the answer is the sum of
-    the leaves' values by their weights, over all trees. Paper: Eq. `soft`.
+    the leaves' values by their weights, over all trees. Paper: Eq. `soft`; it
+    cites `kontschieder2015deep`.
 
     Standardised inputs, and for oblique tests standardised sums too, keep gates in the range where
     they learn, at any depth, width and scale of the input.

@@ -30,7 +30,8 @@ class TreeSoftmax(nn.Module):
     """Probabilities of k classes as products of gates down a tree with a leaf for each class.
 
     A row is scored against the class given, or a class is drawn for it, by the tests on one path
-    alone: about log2(k) products with the row where a softmax takes k (pmlr-vR5-morin05a, hlm2008).
+    alone: about log2(k) products with the row where a softmax takes k.
+    Paper: cites `pmlr-vR5-morin05a`, `hlm2008`, `hsc2018`.
     The probabilities sum to 1 by construction. What the paper sets itself apart from: here classes
     are leaves and every row trains the path of its own class; in a decision machine leaves are
     found by the tests and hold any value.
