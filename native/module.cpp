@@ -21,6 +21,9 @@ namespace dm::soft {
 void bind(nanobind::module_& m);             // soft/bindings.cpp
 void bind_class_step(nanobind::module_& m);  // soft/class_step_bindings.cpp
 }  // namespace dm::soft
+namespace dm::routed {
+void bind(nanobind::module_& m);  // routed/bindings.cpp
+}
 namespace dm::search {
 void bind(nanobind::module_& m);  // search/bindings.cpp
 }
@@ -41,6 +44,7 @@ NB_MODULE(_native, m) {
     dm::look_ups::bind(m);
     dm::soft::bind(m);
     dm::soft::bind_class_step(m);
+    dm::routed::bind(m);
     dm::search::bind(m);
     dm::optimal::bind(m);
     dm::shapley::bind(m);

@@ -192,6 +192,24 @@ public:
         return {best.loss, best.feature, best.cut, best.missing_left};
     }
 
+    // The best two levels of tests for the rows `ids`: loss up to a constant, (feature, cut) of the
+    // first test and of those on its left and right, −1 where there is none.
+    std::pair<double, Array<int32_t, 1>> best_two_levels(In<int32_t, 1> ids, int64_t least,
+                                                         In<double, 1> mixture) const {
+        for (size_t i = 0; i < ids.shape(0); ++i)
+            require(ids(i) >= 0 && ids(i) < rows_.m, "no such row");
+        std::vector<int32_t> features(rows_.n), tests;
+        for (int32_t f = 0; f < rows_.n; ++f) features[f] = f;
+        const Objective objective = objective_of(mixture);
+        require(rows_.classify() || !objective.is_quantile(), "a loss of sums");
+        const TwoLevels found =
+            PairSearch(binned_rows_)
+                .best(objective, ids.data(), static_cast<int64_t>(ids.shape(0)), features, least);
+        for (const Split& test : {found.top, found.left, found.right})
+            tests.push_back(test.feature), tests.push_back(test.cut);
+        return {found.loss, give(std::move(tests))};
+    }
+
     // Search i goes on from this tree, by node.
     void adopt(int64_t i, In<int64_t, 1> left, In<int64_t, 1> right, In<int32_t, 1> feature,
                In<int32_t, 1> cut, In<uint8_t, 1> missing_left) {
@@ -315,7 +333,10 @@ void bind(nb::module_& m) {
         .def(
             "best_test", &Searches::best_test, "ids"_a, "lean"_a.none(), "least"_a, "objective"_a,
             "Loss, feature, cut, missing_left of the best test for rows `ids`; with `lean`, of the "
-            "one they prefer.");
+            "one they prefer.")
+        .def("best_two_levels", &Searches::best_two_levels, "ids"_a, "least"_a, "objective"_a,
+             "Loss up to a constant, and (feature, cut) of the best first test for rows `ids` and "
+             "of those on its left and right; −1 for none.");
     m.def("exit_nodes", &py_exit_nodes, "left"_a, "right"_a, "feature"_a, "t"_a, "missing_left"_a,
           "X"_a, "The node where each row of X leaves a tree.");
     m.def("monotone_values", &py_monotone_values, "left"_a, "right"_a, "feature"_a, "t"_a,

@@ -44,30 +44,30 @@ public:
 
 private:
     Mask<T> answer(const Asked<T>& test, int r) const {
-        return goes_left<T>(z_[r * rows_.n_reads + test.read], test.t);
+        return goes_left<T>(z_[test.read * G + r], test.t);
     }
-    Vec& phi(int32_t place, int r) { return phi_[r * rows_.n_outputs * rows_.n_slots + place]; }
+    Vec& phi(int32_t place, int r) { return phi_[place * G + r]; }
 
     // Bit b is set where test b is answered to the right.
     void symmetric() {
         const Cell<T>& cell = tree_.cells[0];
-        Mask<T> pattern[G]{};
+        Mask<T> at[G]{};
         for (int32_t b = 0; b < cell.n_bits; ++b) {
-            const Int value = Int{1} << b;
-            DM_EACH pattern[r] |= ~answer(tree_.tests[b], r) & value;
+            const Int value = static_cast<Int>(cell.n_values) << b;
+            DM_EACH at[r] += ~answer(tree_.tests[b], r) & value;
         }
-        add(cell, pattern);
+        add(cell, at);
     }
 
     void cell(const Cell<T>& cell) {
-        Mask<T> pattern[G]{};
+        Mask<T> at[G]{};
         for (int32_t b = 0; b < cell.n_bits; ++b) {
             Mask<T> has[G];
             bit(cell.first_bit + b, has);
-            const Int value = Int{1} << b;
-            DM_EACH pattern[r] |= has[r] & value;
+            const Int value = static_cast<Int>(cell.n_values) << b;
+            DM_EACH at[r] += has[r] & value;
         }
-        add(cell, pattern);
+        add(cell, at);
     }
 
     // Which rows give every answer that the bit's terms ask for.
@@ -79,13 +79,13 @@ private:
             DM_EACH has[r] &= left_[term->test * G + r] ^ static_cast<Int>(term->side);
     }
 
-    void add(const Cell<T>& cell, const Mask<T>* patterns) {
+    // `at`: where each lane's row of the table starts.
+    void add(const Cell<T>& cell, const Mask<T>* at) {
         DM_EACH {
-            alignas(64) Int numbers[n];
-            std::memcpy(numbers, patterns + r, sizeof numbers);
+            alignas(64) Int starts[n];
+            std::memcpy(starts, at + r, sizeof starts);
             const T* from[n];
-            for (int lane = 0; lane < n; ++lane)
-                from[lane] = cell.table + static_cast<int64_t>(numbers[lane]) * cell.n_values;
+            for (int lane = 0; lane < n; ++lane) from[lane] = cell.table + starts[lane];
             for (int32_t v = 0; v < cell.n_values; v += kAtOnce) {
                 Vec found[kAtOnce];
                 turned(from, v, found);
@@ -99,13 +99,30 @@ private:
     }
 
     // From v on, kAtOnce values of every lane's row of a table, by value.
-#if defined(__AVX2__) && !defined(__AVX512F__) && !defined(DM_SCALAR)
+#if defined(__AVX2__) && !defined(DM_SCALAR)
     static constexpr int32_t kAtOnce = sizeof(T) == 8 ? 4 : 1;
 #else
     static constexpr int32_t kAtOnce = 1;
 #endif
     static void turned(const T* const* from, int32_t v, Vec* found) {
-#if defined(__AVX2__) && !defined(__AVX512F__) && !defined(DM_SCALAR)
+#if defined(__AVX512F__) && !defined(DM_SCALAR)
+        if constexpr (sizeof(T) == 8) {
+            const auto two = [&](int lane) {
+                return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(from[lane] + v)),
+                                          _mm256_loadu_pd(from[lane + 4] + v), 1);
+            };
+            const __m512d a = two(0), b = two(1), c = two(2), d = two(3);
+            const __m512d ab0 = _mm512_unpacklo_pd(a, b), ab1 = _mm512_unpackhi_pd(a, b);
+            const __m512d cd0 = _mm512_unpacklo_pd(c, d), cd1 = _mm512_unpackhi_pd(c, d);
+            const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+            const __m512i high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+            found[0] = (Vec)_mm512_permutex2var_pd(ab0, low, cd0);
+            found[1] = (Vec)_mm512_permutex2var_pd(ab1, low, cd1);
+            found[2] = (Vec)_mm512_permutex2var_pd(ab0, high, cd0);
+            found[3] = (Vec)_mm512_permutex2var_pd(ab1, high, cd1);
+            return;
+        }
+#elif defined(__AVX2__) && !defined(DM_SCALAR)
         if constexpr (sizeof(T) == 8) {
             const __m256d a = _mm256_loadu_pd(from[0] + v), b = _mm256_loadu_pd(from[1] + v);
             const __m256d c = _mm256_loadu_pd(from[2] + v), d = _mm256_loadu_pd(from[3] + v);
@@ -125,17 +142,24 @@ private:
 
     // A number of a table for each lane.
     static Vec of(const T* table, const Mask<T>& at) {
+#if defined(__AVX512F__) && !defined(DM_SCALAR)
+        if constexpr (sizeof(T) == 8)
+            return (Vec)_mm512_i64gather_pd((__m512i)at, table, 8);
+        else
+            return (Vec)_mm512_i32gather_ps((__m512i)at, table, 4);
+#else
         alignas(64) Int numbers[n];
-        alignas(64) T values[n];
-        Vec found;
         std::memcpy(numbers, &at, sizeof numbers);
-#if defined(__AVX2__) && !defined(__AVX512F__) && !defined(DM_SCALAR)
+#if defined(__AVX2__) && !defined(DM_SCALAR)
         if constexpr (sizeof(T) == 8)
             return Vec{table[numbers[0]], table[numbers[1]], table[numbers[2]], table[numbers[3]]};
 #endif
+        alignas(64) T values[n];
+        Vec found;
         for (int lane = 0; lane < n; ++lane) values[lane] = table[numbers[lane]];
         std::memcpy(&found, values, sizeof found);
         return found;
+#endif
     }
 
     // See LeafCell.

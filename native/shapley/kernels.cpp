@@ -2,52 +2,62 @@
 #include "shapley/kernels.hpp"
 
 #include "shapley/cells.hpp"
+#include "shapley/one_row.hpp"
 #include "shapley/walk.hpp"
 
 namespace dm::shapley {
 namespace DM_TARGET {
 namespace {
 
-// G vectors at a time, and what is left one by one. Numbers of points that are common have loops of
-// their own: N for several vectors, Alone for one.
-template <typename T, int N, int Alone, int G, bool Pairs>
+// A group of vectors at a time, and what is left one by one. Numbers of points that are common have
+// loops of their own, N, for groups.
+template <typename T, int N, bool Pairs>
 void add_by_points(const Tree<T>& tree, const Rows<T>& rows, void* scratch) {
+    constexpr int G = Pairs ? kPairGroup : kGroup;
     const int64_t done = rows.n_vectors < G ? 0 : Walk<T, N, G, Pairs>(tree, rows, scratch).run(0);
-    if (done < rows.n_vectors) Walk<T, Alone, 1, Pairs>(tree, rows, scratch).run(done);
+    if (done < rows.n_vectors) Walk<T, 0, 1, Pairs>(tree, rows, scratch).run(done);
 }
 
 void add_tree(const Tree<double>& tree, const Rows<double>& rows, void* scratch) {
     if (rows.pairs) {
         switch (tree.n_points) {
-            case 3: return add_by_points<double, 3, 0, 2, true>(tree, rows, scratch);
-            case 4: return add_by_points<double, 4, 0, 2, true>(tree, rows, scratch);
-            default: return add_by_points<double, 0, 0, 2, true>(tree, rows, scratch);
+            case 3: return add_by_points<double, 3, true>(tree, rows, scratch);
+            case 4: return add_by_points<double, 4, true>(tree, rows, scratch);
+            default: return add_by_points<double, 0, true>(tree, rows, scratch);
         }
     }
     switch (tree.n_points) {
-        case 3: return add_by_points<double, 3, 3, 4, false>(tree, rows, scratch);
-        case 4: return add_by_points<double, 4, 4, 4, false>(tree, rows, scratch);
-        case 5: return add_by_points<double, 5, 5, 4, false>(tree, rows, scratch);
-        case 6: return add_by_points<double, 6, 6, 4, false>(tree, rows, scratch);
-        case 7: return add_by_points<double, 7, 0, 4, false>(tree, rows, scratch);
-        case 8: return add_by_points<double, 8, 0, 4, false>(tree, rows, scratch);
-        default: return add_by_points<double, 0, 0, 4, false>(tree, rows, scratch);
+        case 3: return add_by_points<double, 3, false>(tree, rows, scratch);
+        case 4: return add_by_points<double, 4, false>(tree, rows, scratch);
+        case 5: return add_by_points<double, 5, false>(tree, rows, scratch);
+        case 6: return add_by_points<double, 6, false>(tree, rows, scratch);
+        case 7: return add_by_points<double, 7, false>(tree, rows, scratch);
+        case 8: return add_by_points<double, 8, false>(tree, rows, scratch);
+        default: return add_by_points<double, 0, false>(tree, rows, scratch);
     }
 }
 
 void add_tree_32(const Tree<float>& tree, const Rows<float>& rows, void* scratch) {
-    if (rows.pairs) return add_by_points<float, 0, 0, 2, true>(tree, rows, scratch);
+    if (rows.pairs) return add_by_points<float, 0, true>(tree, rows, scratch);
     switch (tree.n_points) {
-        case 3: return add_by_points<float, 3, 0, 4, false>(tree, rows, scratch);
-        case 4: return add_by_points<float, 4, 0, 4, false>(tree, rows, scratch);
-        case 5: return add_by_points<float, 5, 0, 4, false>(tree, rows, scratch);
-        default: return add_by_points<float, 0, 0, 4, false>(tree, rows, scratch);
+        case 3: return add_by_points<float, 3, false>(tree, rows, scratch);
+        case 4: return add_by_points<float, 4, false>(tree, rows, scratch);
+        case 5: return add_by_points<float, 5, false>(tree, rows, scratch);
+        default: return add_by_points<float, 0, false>(tree, rows, scratch);
     }
 }
 
 template <typename T>
+void add_row(const Tree<T>& tree, const Rows<T>& row, void* scratch) {
+    if (tree.n_points <= kLanes<T>)
+        OneRow<T, 1>(tree, row, scratch).run();
+    else
+        OneRow<T, 0>(tree, row, scratch).run();
+}
+
+template <typename T>
 void add_cells(const Cells<T>& tree, const Rows<T>& rows, void* scratch) {
-    const int64_t done = LookUp<T, 4>(tree, rows, scratch).run(0);
+    const int64_t done = LookUp<T, kGroup>(tree, rows, scratch).run(0);
     LookUp<T, 1>(tree, rows, scratch).run(done);
 }
 
@@ -122,8 +132,8 @@ void leaf_sums(const LeafGame& game, double* scratch, double* out) {
 }  // namespace
 
 const Kernels kernels = {DM_NAME(DM_TARGET),
-                         {kLanes<double>, &add_tree, &add_cells<double>},
-                         {kLanes<float>, &add_tree_32, &add_cells<float>},
+                         {kLanes<double>, &add_tree, &add_row<double>, &add_cells<double>},
+                         {kLanes<float>, &add_tree_32, &add_row<float>, &add_cells<float>},
                          &leaf_table,
                          &leaf_sums};
 

@@ -25,24 +25,26 @@ constexpr int64_t kVectorBytes = 256;  // of four vectors, the widest of any tar
 
 // What a step does. Names say which children are leaves.
 enum class Op : int32_t {
-    down,        // both children are tests, or the left one: P for the left
-    down_right,  // the left child is a leaf: P for the right
-    turn,        // the left side is done: P for the right
-    up,          // both children are tests
-    up_left,     // the right child is a leaf
-    up_right,    // the left child is a leaf
-    two_leaves,  // all of a test whose children are leaves
-    bottom,      // all of a test whose children are leaves or tests of leaves, by moments of P
-    low_both,    // the same by points, where a feature was tested above: both are tests
-    low_left,    // the right child is a leaf
-    low_right,   // the left child is a leaf
+    down,          // both children are tests, or the left one: P for the left
+    down_right,    // the left child is a leaf: P for the right
+    turn,          // the left side is done: P for the right
+    up,            // both children are tests
+    up_left,       // the right child is a leaf
+    up_right,      // the left child is a leaf
+    two_leaves,    // all of a test whose children are leaves
+    bottom_both,   // all of a test whose children are tests of leaves, by moments of P
+    bottom_left,   // the right child is a leaf
+    bottom_right,  // the left child is a leaf
+    low_both,      // the same three by points, where a feature was tested above
+    low_left,
+    low_right,
 };
 
 struct Step {
     Op op;
     int32_t level;  // how many tests stand above
     int32_t test;   // in the tree's own numbering
-    int32_t to;     // the slot that takes H
+    int32_t to;  // the slot that takes H: the parent's level + 1 on the left of two tests, else 0
 };
 
 template <typename T>
@@ -63,6 +65,8 @@ struct Above {
     int32_t level;  // whose mask says whether the row takes the path at all tests of the feature
     int32_t gain;   // n_points of (1 - z) / (z + (1 - z) y)
 };
+
+constexpr int64_t kMostLanes = 16;  // of any target; points may be read so far behind the last
 
 template <typename T>
 struct Tree {
@@ -137,25 +141,31 @@ struct Cells {
     bool is_symmetric;  // one cell, a bit for each test
 };
 
-// A tile of rows, in the lanes of vectors.
+// How many vectors of rows go through a step together.
+constexpr int64_t kGroup = 4, kPairGroup = 2;
+
+// A tile of rows, in the lanes of vectors. Vectors stand in groups, and those that are left, fewer
+// than a group, one by one: groups of one.
 template <typename T>
 struct Rows {
     int64_t n_vectors;
     int64_t n_reads, n_slots, n_outputs, n_pairs;
-    const T* z;  // (vectors, reads, lanes)
-    T* phi;      // (vectors, outputs, slots, lanes), added to
-    T* pairs;    // (vectors, outputs, pairs, lanes), added to; or null
+    const T* z;  // (groups, reads, vectors of a group, lanes)
+    T* phi;      // (groups, outputs, slots, vectors of a group, lanes), added to
+    T* pairs;    // (groups, outputs, pairs, vectors of a group, lanes), added to; or null
 };
 
-// Scratch, aligned to 64 bytes: P and two H by level, with a delta and two masks.
+// Scratch, aligned to 64 bytes: P and H by level, with a delta and two masks.
 inline constexpr int64_t scratch_bytes(int64_t depth, int64_t n_points) {
-    return (depth + 2) * (3 * n_points + 4) * kVectorBytes;
+    return (depth + 2) * (2 * n_points + 4) * kVectorBytes;
 }
 
 template <typename T>
 struct TypedKernels {
     int64_t lanes;
     void (*add_tree)(const Tree<T>& tree, const Rows<T>& rows, void* scratch);
+    // One row, with lanes of one.
+    void (*add_row)(const Tree<T>& tree, const Rows<T>& row, void* scratch);
     // Scratch has room for a vector for each test.
     void (*add_cells)(const Cells<T>& cells, const Rows<T>& rows, void* scratch);
 };

@@ -98,6 +98,65 @@ inline Native<T> where(const Mask<T>& mask, const Native<T>& value) {
 #endif
 }
 
+// Lanes that are chosen: a bit each where the target has registers of bits, else a mask.
+#if defined(__AVX512F__) && !defined(DM_SCALAR)
+template <typename T>
+struct Chosen {
+    uint16_t bits;  // not of a type that could stand for any other
+    Chosen operator&(const Chosen& other) const {
+        return {static_cast<uint16_t>(bits & other.bits)};
+    }
+    Chosen operator~() const { return {static_cast<uint16_t>(~bits)}; }
+};
+
+template <typename T>
+inline Chosen<T> left_of(const Native<T>& z, T t) {
+    if constexpr (sizeof(T) == 8)
+        return {_mm512_cmp_pd_mask((__m512d)z, _mm512_set1_pd(t), _CMP_LE_OQ)};
+    else
+        return {_mm512_cmp_ps_mask((__m512)z, _mm512_set1_ps(t), _CMP_LE_OQ)};
+}
+
+template <typename T>
+inline Native<T> either(const Chosen<T>& chosen, const Native<T>& yes, const Native<T>& no) {
+    if constexpr (sizeof(T) == 8)
+        return (Native<T>)_mm512_mask_blend_pd(static_cast<__mmask8>(chosen.bits), (__m512d)no,
+                                               (__m512d)yes);
+    else
+        return (Native<T>)_mm512_mask_blend_ps(chosen.bits, (__m512)no, (__m512)yes);
+}
+
+template <typename T>
+inline Native<T> only(const Chosen<T>& chosen, const Native<T>& value) {
+    if constexpr (sizeof(T) == 8)
+        return (Native<T>)_mm512_maskz_mov_pd(static_cast<__mmask8>(chosen.bits), (__m512d)value);
+    else
+        return (Native<T>)_mm512_maskz_mov_ps(chosen.bits, (__m512)value);
+}
+#else
+template <typename T>
+struct Chosen {
+    Mask<T> bits;
+    Chosen operator&(const Chosen& other) const { return {bits & other.bits}; }
+    Chosen operator~() const { return {~bits}; }
+};
+
+template <typename T>
+inline Chosen<T> left_of(const Native<T>& z, T t) {
+    return {goes_left<T>(z, t)};
+}
+
+template <typename T>
+inline Native<T> either(const Chosen<T>& chosen, const Native<T>& yes, const Native<T>& no) {
+    return chosen.bits ? yes : no;
+}
+
+template <typename T>
+inline Native<T> only(const Chosen<T>& chosen, const Native<T>& value) {
+    return where<T>(chosen.bits, value);
+}
+#endif
+
 }  // namespace
 }  // namespace DM_TARGET
 }  // namespace dm::shapley

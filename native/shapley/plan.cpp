@@ -105,6 +105,7 @@ Plan<T>::Plan(const Forest& forest, bool pairs, double point)
       point_(point) {
     for (int64_t tree = 0; tree < forest.n_trees; ++tree)
         if (forest.test_start[tree + 1] > forest.test_start[tree]) add_tree(forest, tree);
+    tables_.resize(tables_.size() + kMostLanes);
 }
 
 template <typename T>
@@ -124,7 +125,8 @@ const typename Plan<T>::Points& Plan<T>::points(const Rule& rule) {
         found.weight.push_back(static_cast<T>(rule.weight[q]));
         found.loss.push_back(static_cast<T>(-1 / (1 - rule.y[q])));
     }
-    found.y.resize(2 * rule.y.size(), T{1});
+    found.y.resize(2 * rule.y.size() + kMostLanes, T{1});
+    found.weight.resize(rule.y.size() + kMostLanes);
     return points_.emplace(n, std::move(found)).first->second;
 }
 
@@ -230,7 +232,7 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
                 }
             add_gains();
             to[static_cast<size_t>(level) + 1] =
-                static_cast<int32_t>(left >= 0 && right >= 0 ? 2 * level + 1 : 2 * level + 2);
+                static_cast<int32_t>(left >= 0 && right >= 0 ? level + 1 : 0);
             if (left < 0 && right < 0) {
                 add(Op::two_leaves);
                 return false;
@@ -239,10 +241,12 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
                 if (left >= 0) fill_low(left, 0);
                 if (right >= 0) fill_low(right, 1);
                 const bool is_new = path.prior() < 0 && is_first(left) && is_first(right);
-                add(is_new      ? Op::bottom
-                    : left < 0  ? Op::low_right
-                    : right < 0 ? Op::low_left
-                                : Op::low_both);
+                if (is_new)
+                    add(left < 0    ? Op::bottom_right
+                        : right < 0 ? Op::bottom_left
+                                    : Op::bottom_both);
+                else
+                    add(left < 0 ? Op::low_right : right < 0 ? Op::low_left : Op::low_both);
                 return false;
             }
             add(left < 0 ? Op::down_right : Op::down);
@@ -252,7 +256,7 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             add_gains();
             const int64_t level = path.level();
             if (path.child(0) >= 0 && path.child(1) >= 0) add(Op::turn);
-            to[static_cast<size_t>(level) + 1] = static_cast<int32_t>(2 * level + 2);
+            to[static_cast<size_t>(level) + 1] = 0;
         },
         [&] {
             add(path.child(0) < 0 ? Op::up_right : path.child(1) < 0 ? Op::up_left : Op::up);

@@ -24,14 +24,11 @@ public:
         const int64_t levels = tree.depth + 2;
         P_ = static_cast<Vec*>(scratch);
         H_ = P_ + levels * points() * G;
-        delta_ = H_ + 2 * levels * points() * G;
-        taken_ = reinterpret_cast<Mask<T>*>(delta_ + levels * G);
+        delta_ = H_ + levels * points() * G;
+        taken_ = reinterpret_cast<Chosen<T>*>(delta_ + levels * G);
         refused_ = taken_ + levels * G;
         always_ = refused_ + levels * G;
-        DM_EACH always_[r] = ~Mask<T>{};
-        z_stride_ = rows.n_reads;
-        phi_stride_ = rows.n_outputs * rows.n_slots;
-        pair_stride_ = rows.n_outputs * rows.n_pairs;
+        DM_EACH always_[r] = ~Chosen<T>{};
         for (int64_t q = 0; q < points(); ++q) DM_EACH P_[q * G + r] = all<T>(tree.weight[q]);
     }
 
@@ -47,9 +44,11 @@ private:
 
     void run_vectors(int64_t first, int64_t o) {
         const int64_t at = tree_.output + o;
-        z_ = reinterpret_cast<const Vec*>(rows_.z) + first * z_stride_;
-        phi_ = reinterpret_cast<Vec*>(rows_.phi) + first * phi_stride_ + at * rows_.n_slots;
-        pairs_ = reinterpret_cast<Vec*>(rows_.pairs) + first * pair_stride_ + at * rows_.n_pairs;
+        z_ = reinterpret_cast<const Vec*>(rows_.z) + first * rows_.n_reads;
+        phi_ =
+            reinterpret_cast<Vec*>(rows_.phi) + (first * rows_.n_outputs + at * G) * rows_.n_slots;
+        pairs_ = reinterpret_cast<Vec*>(rows_.pairs) +
+                 (first * rows_.n_outputs + at * G) * rows_.n_pairs;
         values_ = tree_.values + o;
         for (const Step *step = tree_.steps, *end = step + tree_.n_steps; step < end; ++step) {
             const Test<T>& test = tree_.tests[step->test];
@@ -57,20 +56,17 @@ private:
                 case Op::down: down(test, step->level); break;
                 case Op::down_right: down_right(test, step->level); break;
                 case Op::turn: turn(test, step->level); break;
-                case Op::up:
-                    up(*step, test, From{slot(2 * step->level + 1)},
-                       From{slot(2 * step->level + 2)});
-                    break;
+                case Op::up: up(*step, test, From{slot(step->level + 1)}, From{slot(0)}); break;
                 case Op::up_left:
-                    up(*step, test, From{slot(2 * step->level + 2)},
-                       Leaf{all<T>(value(test.right))});
+                    up(*step, test, From{slot(0)}, Leaf{all<T>(value(test.right))});
                     break;
                 case Op::up_right:
-                    up(*step, test, Leaf{all<T>(value(test.left))},
-                       From{slot(2 * step->level + 2)});
+                    up(*step, test, Leaf{all<T>(value(test.left))}, From{slot(0)});
                     break;
                 case Op::two_leaves: two_leaves(*step, test); break;
-                case Op::bottom: bottom(*step, test); break;
+                case Op::bottom_both: bottom<true, true>(*step, test); break;
+                case Op::bottom_left: bottom<true, false>(*step, test); break;
+                case Op::bottom_right: bottom<false, true>(*step, test); break;
                 case Op::low_both: low_tests<true, true>(*step, test); break;
                 case Op::low_left: low_tests<true, false>(*step, test); break;
                 case Op::low_right: low_tests<false, true>(*step, test); break;
@@ -94,34 +90,28 @@ private:
     const T* points_of(const Test<T>& test) const {
         return test.prior < 0 ? tree_.y : tree_.tables + test.table;
     }
-    const Vec& z(const Test<T>& test, int r) const { return z_[r * z_stride_ + test.read]; }
+    const Vec& z(const Test<T>& test, int r) const { return z_[test.read * G + r]; }
     void add(int32_t slot, int r, const Vec& a, const Vec& b) {
-        Vec& phi = phi_[r * phi_stride_ + slot];
+        Vec& phi = phi_[slot * G + r];
         phi = fused<T>(a, b, phi);
     }
 
     // o - c of every row, and the masks that tests of the same feature below, and interactions,
     // ask for.
     void answer(const Test<T>& test, int64_t level, Vec* delta) {
-        const Vec one = all<T>(1), c = all<T>(test.c);
+        const Vec gain = all<T>(1 - test.c), loss = all<T>(-test.c);
         Vec* kept = delta_ + level * G;
         if (test.prior < 0 && !test.is_prior) {
-            DM_EACH kept[r] = delta[r] = where<T>(goes_left<T>(z(test, r), test.t), one) - c;
+            DM_EACH kept[r] = delta[r] = either<T>(left_of<T>(z(test, r), test.t), gain, loss);
             return;
         }
-        Mask<T>*taken = taken_ + level * G, *refused = refused_ + level * G;
+        Chosen<T>*taken = taken_ + level * G, *refused = refused_ + level * G;
+        const Chosen<T>* path = test.prior < 0 ? always_ : taken_ + test.prior * G;
         DM_EACH {
-            const Mask<T> left = goes_left<T>(z(test, r), test.t);
-            kept[r] = delta[r] = where<T>(left, one) - c;
-            taken[r] = left;
-            refused[r] = ~left;
-        }
-        if (test.prior < 0) return;
-        const Mask<T>* path = taken_ + test.prior * G;
-        DM_EACH {
-            kept[r] = delta[r] = where<T>(path[r], delta[r]);
-            taken[r] &= path[r];
-            refused[r] &= path[r];
+            const Chosen<T> left = left_of<T>(z(test, r), test.t), all_above = path[r];
+            kept[r] = delta[r] = only<T>(all_above, either<T>(left, gain, loss));
+            taken[r] = left & all_above;
+            refused[r] = ~left & all_above;
         }
     }
 
@@ -223,10 +213,10 @@ private:
                 const Vec gaining = all<T>(gain[q]);
                 DM_EACH gained[r] = fused<T>(terms[q * G + r], gaining, gained[r]);
             }
-            const Mask<T>* taken = taken_ + above.level * G;
+            const Chosen<T>* taken = taken_ + above.level * G;
             DM_EACH {
-                Vec& pair = pairs_[r * pair_stride_ + above.pair];
-                const Vec share = loss[r] + where<T>(taken[r], gained[r] - loss[r]);
+                Vec& pair = pairs_[above.pair * G + r];
+                const Vec share = either<T>(taken[r], gained[r], loss[r]);
                 pair = fused<T>(half[r], share, pair);
             }
         }
@@ -263,40 +253,62 @@ private:
         DM_EACH add(test.slot, r, slope[r], sum[r]);
     }
 
-    // A side of a bottom test: start + slope * y. A leaf has no slope.
-    struct Line {
-        Vec mean, height, start;
+    // A side of a low test: start + slope * u, where it is a test of leaves; else its value.
+    struct Low {
+        T gain, loss, start;  // the slope of rows that go left, and of others
         const Test<T>* test;
+        const T *u, *b;
+        const Chosen<T>* path;  // rows that take the path at the tests of its feature above
     };
-    Line line(int32_t child) const {
-        if (child < 0) return {Vec{}, Vec{}, all<T>(value(child)), nullptr};
+    template <bool IsTest>
+    Low low(int32_t child, int64_t level, const Chosen<T>* of_side) const {
+        if (!IsTest) return {0, 0, value(child), nullptr, nullptr, nullptr, nullptr};
         const Test<T>& test = tree_.tests[child];
-        const T right = value(test.right), D = value(test.left) - right;
-        return {all<T>(test.c * D), all<T>(D), all<T>(right + test.c * D), &test};
+        const T right = value(test.right), D = value(test.left) - right, mean = test.c * D;
+        const T* u = points_of(test);
+        return {D - mean,
+                -mean,
+                right + mean,
+                &test,
+                u,
+                u + points(),
+                test.prior < 0        ? always_
+                : test.prior == level ? of_side
+                                      : taken_ + test.prior * G};
     }
-    Vec slope(const Line& line, int r, const Vec& weight) {
-        if (!line.test) return Vec{};
-        const Mask<T> left = goes_left<T>(z(*line.test, r), line.test->t);
-        const Vec found = where<T>(left, line.height) - line.mean;
-        add(line.test->slot, r, found, weight);
-        return found;
+    Vec slope(const Low& low, int r) const {
+        return either<T>(left_of<T>(z(*low.test, r), low.test->t), all<T>(low.gain),
+                         all<T>(low.loss));
     }
 
+    // Both children are leaves or tests of leaves, all of new features.
+    template <bool Left, bool Right>
     void bottom(const Step& step, const Test<T>& test) {
         const Vec *from = P(step.level), c = all<T>(test.c);
+        const Vec gain = all<T>(1 - test.c), loss = all<T>(-test.c);
         Vec* to = slot(step.to);
-        const Line left = line(test.left), right = line(test.right);
-        const Vec start = left.start - right.start, h0 = fused<T>(c, start, right.start);
+        const Low left = low<Left>(test.left, 0, nullptr),
+                  right = low<Right>(test.right, 0, nullptr);
+        const T gap_start = left.start - right.start;
+        const Vec start = all<T>(gap_start);
+        const Vec h0 = fused<T>(c, start, all<T>(right.start));
         DM_EACH {
             Vec zeroth{}, first{};
             for (int64_t q = 0; q < points(); ++q) {
                 zeroth = zeroth + from[q * G + r];
                 first = fused<T>(from[q * G + r], all<T>(tree_.y[q]), first);
             }
-            const Vec delta = where<T>(goes_left<T>(z(test, r), test.t), all<T>(1)) - c;
+            const Vec delta = either<T>(left_of<T>(z(test, r), test.t), gain, loss);
             const Vec weight = fused<T>(delta, first, c * zeroth);
-            const Vec left_slope = slope(left, r, weight);
-            const Vec right_slope = slope(right, r, zeroth - weight);
+            Vec left_slope{}, right_slope{};
+            if (Left) {
+                left_slope = slope(left, r);
+                add(left.test->slot, r, left_slope, weight);
+            }
+            if (Right) {
+                right_slope = slope(right, r);
+                add(right.test->slot, r, right_slope, zeroth - weight);
+            }
             const Vec gap = left_slope - right_slope, h2 = delta * gap;
             add(test.slot, r, delta, fused<T>(gap, first, start * zeroth));
             const Vec h1 = fused<T>(delta, start, fused<T>(c, gap, right_slope));
@@ -307,44 +319,29 @@ private:
         }
     }
 
-    // A side of a test of low ones, whose feature may have been tested above.
-    struct Low {
-        Line line;
-        const T *u, *b;
-        const Mask<T>* path;  // whether a row takes the path at the tests of its feature above
-    };
-    Low low(int32_t child, int64_t level, const Mask<T>* of_side) const {
-        const Line own = line(child);
-        if (!own.test) return {own, tree_.y, tree_.y, always_};
-        const Test<T>& test = *own.test;
-        const T* u = points_of(test);
-        return {own, u, u + points(),
-                test.prior < 0        ? always_
-                : test.prior == level ? of_side
-                                      : taken_ + test.prior * G};
-    }
-
-    // Both children are tests of leaves, or one of them: all of the three tests in one go.
+    // The same by points: features may have been tested above.
     template <bool Left, bool Right>
     void low_tests(const Step& step, const Test<T>& test) {
         const int64_t level = step.level;
-        Mask<T>*taken = taken_ + level * G, *refused = refused_ + level * G;
-        const Mask<T>* path = test.prior < 0 ? always_ : taken_ + test.prior * G;
-        const Low left = low(test.left, level, taken), right = low(test.right, level, refused);
+        Chosen<T> taken[G], refused[G];
+        const Chosen<T>* path = test.prior < 0 ? always_ : taken_ + test.prior * G;
+        const Low left = low<Left>(test.left, level, taken);
+        const Low right = low<Right>(test.right, level, refused);
         const Vec *from = P(level), c = all<T>(test.c);
+        const Vec gain = all<T>(1 - test.c), loss = all<T>(-test.c);
         Vec* to = slot(step.to);
         const T *u = points_of(test), *b = u + points();
         DM_EACH {
-            const Mask<T> answer = goes_left<T>(z(test, r), test.t);
-            const Vec delta = where<T>(path[r], where<T>(answer, all<T>(1)) - c);
-            taken[r] = answer & path[r];
-            refused[r] = ~answer & path[r];
+            const Chosen<T> answer = left_of<T>(z(test, r), test.t), above = path[r];
+            const Vec delta = only<T>(above, either<T>(answer, gain, loss));
+            taken[r] = answer & above;
+            refused[r] = ~answer & above;
             Vec left_slope{}, right_slope{}, sum{}, left_sum{}, right_sum{};
-            if (Left) left_slope = low_slope(left, r);
-            if (Right) right_slope = low_slope(right, r);
+            if (Left) left_slope = only<T>(left.path[r], slope(left, r));
+            if (Right) right_slope = only<T>(right.path[r], slope(right, r));
             for (int64_t q = 0; q < points(); ++q) {
                 const Vec P = from[q * G + r], a = fused<T>(delta, all<T>(u[q]), c), left_P = a * P;
-                Vec low = right.line.start, high = left.line.start;
+                Vec low = all<T>(right.start), high = all<T>(left.start);
                 if (Right) {
                     right_sum = fused<T>(P - left_P, all<T>(right.b[q]), right_sum);
                     low = fused<T>(right_slope, all<T>(right.u[q]), low);
@@ -358,13 +355,9 @@ private:
                 to[q * G + r] = fused<T>(a, D, low);
             }
             add(test.slot, r, delta, sum);
-            if (Left) add(left.line.test->slot, r, left_slope, left_sum);
-            if (Right) add(right.line.test->slot, r, right_slope, right_sum);
+            if (Left) add(left.test->slot, r, left_slope, left_sum);
+            if (Right) add(right.test->slot, r, right_slope, right_sum);
         }
-    }
-    Vec low_slope(const Low& low, int r) const {
-        const Mask<T> left = goes_left<T>(z(*low.line.test, r), low.line.test->t);
-        return where<T>(low.path[r], where<T>(left, low.line.height) - low.line.mean);
     }
 
     const Tree<T>& tree_;
@@ -372,10 +365,9 @@ private:
     Vec* P_;
     Vec* H_;
     Vec* delta_;
-    Mask<T>* taken_;    // by level: the row takes the path so far, as far as its feature goes
-    Mask<T>* refused_;  // the same of the other side
-    Mask<T>* always_;
-    int64_t z_stride_, phi_stride_, pair_stride_;  // from one vector of rows to the next
+    Chosen<T>* taken_;    // by level: the row takes the path so far, as far as its feature goes
+    Chosen<T>* refused_;  // the same of the other side
+    Chosen<T>* always_;
     const Vec* z_ = nullptr;
     Vec* phi_ = nullptr;
     Vec* pairs_ = nullptr;

@@ -3,12 +3,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <optional>
 
 #include "common/arrays.hpp"
 #include "common/interruptible.hpp"
 #include "common/require.hpp"
+#include "soft/entmax.hpp"
 #include "soft/passes.hpp"
 
 namespace nb = nanobind;
@@ -57,11 +59,34 @@ Call<T> call_of(const Plan& plan, const std::string& target, const Strided<const
             static_cast<T>(skip),  n_threads};
 }
 
+// Weights of tests that weigh several columns: starts (J + 1,), columns and weights.
+template <typename T>
+using Mixes = std::optional<std::tuple<In<int64_t, 1>, In<int32_t, 1>, In<T, 1>>>;
+
+template <typename T>
+void add_mixes(const Plan& plan, const Mixes<T>& mixes, Call<T>& call) {
+    if (!mixes) return;
+    const auto& [start, column, weight] = *mixes;
+    const int64_t n_tests = plan.n_tests();
+    require(static_cast<int64_t>(start.shape(0)) == n_tests + 1 && start(0) == 0 &&
+                start(n_tests) == static_cast<int64_t>(column.shape(0)) &&
+                column.shape(0) == weight.shape(0),
+            "starts must be (J + 1,), from 0 to the number of weights");
+    for (int64_t j = 0; j < n_tests; ++j) require(start(j) <= start(j + 1), "starts must not fall");
+    for (size_t e = 0; e < column.shape(0); ++e)
+        require(column(e) >= 0 && column(e) < plan.n_columns, "a weight has no such column");
+    require(!(call.skip > 0), "tests that weigh several columns are not cut");
+    call.mix_start = start.data();
+    call.mix_column = column.data();
+    call.mix_weight = weight.data();
+}
+
 template <typename T>
 void py_forward(const Plan& plan, const std::string& target, Strided<const T> z, In<T, 1> t,
                 In<T, 1> nudge, In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads,
-                Out<T, 2> out) {
-    const auto call = call_of<T>(plan, target, z, t, nudge, slope, V, skip, n_threads);
+                Out<T, 2> out, Mixes<T> mixes) {
+    auto call = call_of<T>(plan, target, z, t, nudge, slope, V, skip, n_threads);
+    add_mixes(plan, mixes, call);
     require(has_shape(out, call.m, plan.n_outputs), "out has the wrong shape");
     common::interruptible([&] { forward<T>(plan, call, out.data()); });
 }
@@ -70,8 +95,12 @@ template <typename T>
 void py_backward(const Plan& plan, const std::string& target, Strided<const T> z, In<T, 1> t,
                  In<T, 1> nudge, In<T, 1> slope, In<T, 2> V, double skip, int64_t n_threads,
                  In<T, 2> G, Out<T, 1> dt, Out<T, 1> dslope, Out<T, 2> dV,
-                 std::optional<Strided<T>> dz) {
-    const auto call = call_of<T>(plan, target, z, t, nudge, slope, V, skip, n_threads);
+                 std::optional<Strided<T>> dz, Mixes<T> mixes, std::optional<Out<T, 1>> dmix) {
+    auto call = call_of<T>(plan, target, z, t, nudge, slope, V, skip, n_threads);
+    add_mixes(plan, mixes, call);
+    require(mixes.has_value() == dmix.has_value() &&
+                (!dmix || dmix->shape(0) == std::get<1>(*mixes).shape(0)),
+            "gradients of weights must be as many as the weights");
     require(has_shape(G, call.m, plan.n_outputs), "the gradient has the wrong shape");
     require(dt.shape(0) == t.shape(0) && dslope.shape(0) == t.shape(0) &&
                 has_shape(dV, plan.n_leaves(), plan.width()) &&
@@ -79,8 +108,8 @@ void py_backward(const Plan& plan, const std::string& target, Strided<const T> z
             "an output has the wrong shape");
     common::interruptible([&] {
         backward<T>(plan, call, G.data(),
-                    {dt.data(), dslope.data(), dV.data(), dz ? dz->data() : nullptr,
-                     dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
+                    {dt.data(), dslope.data(), dV.data(), dmix ? dmix->data() : nullptr,
+                     dz ? dz->data() : nullptr, dz ? dz->stride(0) : 0, dz ? dz->stride(1) : 0});
     });
 }
 
@@ -114,18 +143,49 @@ void make_plan(Plan* self, In<int32_t, 2> children, In<int64_t, 1> test_start,
                     selection.data(), missing.data(), feeds.data(), n_columns, n_outputs);
 }
 
+template <typename T>
+nb::tuple py_entmax15(In<T, 2> logits) {
+    require(logits.shape(1) >= 1, "logits must have a column");
+    auto found = [&] {
+        nb::gil_scoped_release release;
+        return entmax15<T>(logits.data(), static_cast<int64_t>(logits.shape(0)),
+                           static_cast<int64_t>(logits.shape(1)));
+    }();
+    return nb::make_tuple(common::give(std::move(found.start)),
+                          common::give(std::move(found.column)),
+                          common::give(std::move(found.weight)));
+}
+
+template <typename T>
+void py_entmax15_gradient(In<int64_t, 1> start, In<int32_t, 1> column, In<T, 1> weight, In<T, 1> dw,
+                          Out<T, 2> dlogits) {
+    const size_t n = column.shape(0);
+    require(start.shape(0) == dlogits.shape(0) + 1 && weight.shape(0) == n && dw.shape(0) == n,
+            "an array has the wrong shape");
+    entmax15_gradient<T>(start.data(), column.data(), weight.data(), dw.data(),
+                         static_cast<int64_t>(dlogits.shape(0)),
+                         static_cast<int64_t>(dlogits.shape(1)), dlogits.data());
+}
+
 // One function for float32 and one for float64. Arrays are taken as they are: a converted copy of
 // an output would be lost.
 template <typename T>
 void bind_of(nb::class_<Plan>& plan, nb::module_& m, const std::string& bits) {
     plan.def(("forward" + bits).c_str(), &py_forward<T>, "target"_a, "z"_a.noconvert(),
              "t"_a.noconvert(), "nudge"_a.noconvert(), "slope"_a.noconvert(), "V"_a.noconvert(),
-             "skip"_a, "n_threads"_a, "out"_a.noconvert(), "The sum over all trees into `out`.");
+             "skip"_a, "n_threads"_a, "out"_a.noconvert(), "mixes"_a.none() = nb::none(),
+             "The sum over all trees into `out`.");
     plan.def(("backward" + bits).c_str(), &py_backward<T>, "target"_a, "z"_a.noconvert(),
              "t"_a.noconvert(), "nudge"_a.noconvert(), "slope"_a.noconvert(), "V"_a.noconvert(),
              "skip"_a, "n_threads"_a, "G"_a.noconvert(), "dt"_a.noconvert(), "dslope"_a.noconvert(),
-             "dV"_a.noconvert(), "dz"_a.noconvert().none(),
+             "dV"_a.noconvert(), "dz"_a.noconvert().none(), "mixes"_a.none() = nb::none(),
+             "dmix"_a.noconvert().none() = nb::none(),
              "Gradients into dt, dslope, dV and dz, from that of out.");
+    m.def(("entmax15_" + bits).c_str(), &py_entmax15<T>, "logits"_a.noconvert(),
+          "1.5-entmax by row: starts, columns and weights of what is not 0.");
+    m.def(("entmax15_gradient_" + bits).c_str(), &py_entmax15_gradient<T>, "start"_a, "column"_a,
+          "weight"_a.noconvert(), "dw"_a.noconvert(), "dlogits"_a.noconvert(),
+          "The logits' gradient from that of the weights.");
     m.def(("soft_exp" + bits).c_str(), &py_exp<T>, "target"_a, "x"_a.noconvert(),
           "out"_a.noconvert(), "The kernels' own exponential.");
     m.def(("soft_gates" + bits).c_str(), &py_gates<T>, "target"_a, "q"_a.noconvert(),

@@ -21,13 +21,15 @@ constexpr int64_t kPartialBytes = int64_t{1} << 28;  // and their memory
 template <typename T>
 class GradientSums {
 public:
-    // m rows; where paths are cut, a tree's tests have values too: the means below them.
-    GradientSums(const Plan& plan, int64_t m, bool is_cut)
+    // Where paths are cut, a tree's tests have values too: the means below them.
+    GradientSums(const Plan& plan, const Call<T>& call)
         : plan_(plan),
-          is_cut_(is_cut),
-          size_(size_of(plan, is_cut)),
-          rows_(rows_of(m, size_)),
-          n_blocks_((m + rows_ - 1) / rows_),
+          is_cut_(call.skip > 0),
+          mix_start_(call.mix_start),
+          mix_at_(size_of(plan, is_cut_)),
+          size_(mix_at_ + (mix_start_ ? (mix_start_[plan.n_tests()] + 15) / 16 * 16 : 0)),
+          rows_(rows_of(call.m, size_)),
+          n_blocks_((call.m + rows_ - 1) / rows_),
           sums_(n_blocks_ * size_) {}
 
     int64_t n_blocks() const { return n_blocks_; }
@@ -37,7 +39,8 @@ public:
     Sums<T> of(int64_t block, int64_t tree) const {
         T* own = sums_.get() + block * size_;
         const int64_t first = plan_.test_start[tree], J = plan_.n_tests();
-        return {own + first, own + J + first, own + values_at(tree)};
+        return {own + first, own + J + first, own + values_at(tree),
+                mix_start_ ? own + mix_at_ + mix_start_[first] : nullptr};
     }
 
     // dL/dt, dL/dslope and dL/dV, of all rows.
@@ -49,6 +52,9 @@ public:
             gradients.dslope[j] = static_cast<T>(total(J + j));
         }
         for (int64_t tree = 0; tree < plan_.n_trees(); ++tree) write_values(tree, gradients.dV);
+        if (mix_start_)
+            for (int64_t e = 0; e < mix_start_[J]; ++e)
+                gradients.dmix[e] = static_cast<T>(total(mix_at_ + e));
     }
 
 private:
@@ -100,6 +106,8 @@ private:
 
     const Plan& plan_;
     bool is_cut_;
+    const int64_t* mix_start_;
+    int64_t mix_at_;                  // where sums by weight start in a block
     int64_t size_, rows_, n_blocks_;  // numbers of a block, its rows, how many there are
     Aligned<T> sums_;
 };

@@ -28,6 +28,8 @@ struct Scratch {
     Vec<T>* dvalues;   // (2 n_tests + 1, width) sums by lane, if has_lane_sums
     int32_t* ends;     // slots where descents end
     uint8_t* visited;  // (2 n_tests + 1,) slots whose children have weights
+    Strip* mixes;      // (n_tests,) what tests that weigh several columns read
+    Vec<T>* dmix;      // by weight, sums by lane
 
     Scratch(void* memory, int64_t n_tests, int64_t width) {
         char* at = static_cast<char*>(memory);
@@ -45,6 +47,8 @@ struct Scratch {
             take((has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * vec));
         ends = reinterpret_cast<int32_t*>(take((2 * n_tests + 2) * 4));
         visited = reinterpret_cast<uint8_t*>(take(2 * n_tests + 1));
+        mixes = reinterpret_cast<Strip*>(take(0));
+        dmix = reinterpret_cast<Vec<T>*>(at + n_tests * strip);
     }
 };
 
@@ -109,10 +113,44 @@ inline bool is_wild(const Tree<T>& tree, const Rows<T>& rows, int64_t test) {
     return tree.wild[test] | rows.wild[tree.column[test]];
 }
 
+// What a test that weighs several columns reads, for a strip; true where a column is wild.
+template <typename T>
+inline bool mix(const Tree<T>& tree, const Rows<T>& rows, int64_t test, int64_t row, Vec<T>* to) {
+    Vec<T> sum[kStrip];
+    for (int v = 0; v < kStrip; ++v) sum[v] = broadcast<T>(0);
+    bool wild = tree.wild[test];
+    for (int64_t e = tree.mix_start[test]; e < tree.mix_start[test + 1]; ++e) {
+        const T weight = tree.mix_weight[e];
+        const T* z = rows.z + tree.mix_column[e] * kTile + row;
+        wild |= rows.wild[tree.mix_column[e]];
+        for (int v = 0; v < kStrip; ++v) sum[v] += load<T>(z + v * kLanes<T>) * weight;
+    }
+    for (int v = 0; v < kStrip; ++v) to[v] = sum[v];
+    return wild;
+}
+
+// Gradients of the weights, and of the columns that they weigh, from that of what was read.
+template <typename T>
+inline void unmix(const Tree<T>& tree, const Rows<T>& rows, int64_t test, int64_t row,
+                  const Vec<T>* dread, const Scratch<T>& own) {
+    for (int64_t e = tree.mix_start[test]; e < tree.mix_start[test + 1]; ++e) {
+        const int64_t at = tree.mix_column[e] * kTile + row;
+        Vec<T> sum = own.dmix[e - tree.mix_start[0]];
+        for (int v = 0; v < kStrip; ++v) sum += dread[v] * load<T>(rows.z + at + v * kLanes<T>);
+        own.dmix[e - tree.mix_start[0]] = sum;
+        if (!rows.dz) continue;
+        const T weight = tree.mix_weight[e];
+        for (int v = 0; v < kStrip; ++v) {
+            T* dz = rows.dz + at + v * kLanes<T>;
+            store<T>(dz, load<T>(dz) + dread[v] * weight);
+        }
+    }
+}
+
 // Weights from the root down, for the strip that starts at `row`. With `Cut`, a test that every row
 // of the strip reaches with less than `skip` ends their descent. Returns how many slots end one;
 // without `Cut` those are the leaves' own, in order.
-template <typename T, bool Cut, bool Keep>
+template <typename T, bool Cut, bool Keep, bool Mixed>
 int64_t descend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, T skip,
                 const Scratch<T>& own) {
     const int64_t n_tests = tree.n_tests;
@@ -127,8 +165,16 @@ int64_t descend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, T skip,
     for (int64_t j = 0; j < n_tests; ++j) {
         if (Cut && !own.visited[j]) continue;
         Vec<T> left[kStrip], right[kStrip];
-        test_gates<T>(tree, j, is_wild(tree, rows, j), rows.z + tree.column[j] * kTile + row, left,
-                      right);
+        bool wild;
+        const T* z;
+        if constexpr (Mixed) {
+            wild = mix<T>(tree, rows, j, row, own.mixes[j]);
+            z = reinterpret_cast<const T*>(own.mixes[j]);
+        } else {
+            wild = is_wild(tree, rows, j);
+            z = rows.z + tree.column[j] * kTile + row;
+        }
+        test_gates<T>(tree, j, wild, z, left, right);
         if (Keep)
             for (int v = 0; v < kStrip; ++v) {
                 own.gates[2 * j][v] = left[v];
@@ -228,7 +274,7 @@ void turn(const Tree<T>& tree, const Rows<T>& rows, int64_t row, int64_t n_ends,
 }
 
 // U from the leaves up, and the gradient of every test on the way.
-template <typename T, bool Cut>
+template <typename T, bool Cut, bool Mixed>
 void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch<T>& own) {
     const int64_t n_tests = tree.n_tests;
     const Vec<T> zero = broadcast<T>(0);
@@ -236,9 +282,10 @@ void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch
         if (Cut && !own.visited[j]) continue;
         const int32_t* side = tree.children + 2 * j;
         const T t = tree.t[j], nudge = tree.nudge[j], slope = tree.slope[j];
-        const bool wild = is_wild(tree, rows, j);
-        const int64_t at = tree.column[j] * kTile + row;
-        const T* z = rows.z + at;
+        // What a mixed test read may be anything where a gate is at its limit.
+        const bool wild = Mixed || is_wild(tree, rows, j);
+        const int64_t at = Mixed ? 0 : tree.column[j] * kTile + row;
+        const T* z = Mixed ? reinterpret_cast<const T*>(own.mixes[j]) : rows.z + at;
         Vec<T> dq_sum = own.dq[j], dq_z_sum = own.dq_z[j];
         Vec<T> dq[kStrip];
         for (int v = 0; v < kStrip; ++v) {
@@ -256,7 +303,11 @@ void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch
         }
         own.dq[j] = dq_sum;
         own.dq_z[j] = dq_z_sum;
-        if (rows.dz) {
+        if constexpr (Mixed) {
+            const T finite = slope - slope == T(0) ? slope : T(0);
+            for (int v = 0; v < kStrip; ++v) dq[v] *= finite;
+            unmix<T>(tree, rows, j, row, dq, own);
+        } else if (rows.dz) {
             // An endless slope is a hard test: its dq is 0.
             const T finite = slope - slope == T(0) ? slope : T(0);
             for (int v = 0; v < kStrip; ++v) {
@@ -267,27 +318,29 @@ void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch
     }
 }
 
-template <typename T, bool Cut>
+template <typename T, bool Cut, bool Mixed>
 void forward(const Tree<T>& tree, const Rows<T>& rows, T skip, const Scratch<T>& own) {
     for (int64_t row = 0; row < rows.n; row += kStrip * kLanes<T>) {
-        const int64_t n_ends = descend<T, Cut, false>(tree, rows, row, skip, own);
+        const int64_t n_ends = descend<T, Cut, false, Mixed>(tree, rows, row, skip, own);
         add_values<T, Cut>(tree, rows, row, n_ends, own);
     }
 }
 
-template <typename T, bool Cut>
+template <typename T, bool Cut, bool Mixed>
 void backward(const Tree<T>& tree, const Rows<T>& rows, T skip, const Sums<T>& sums,
               const Scratch<T>& own) {
     const int64_t n_tests = tree.n_tests;
     const int64_t n_values = (Cut ? 2 * n_tests + 1 : n_tests + 1) * tree.width;
     const bool by_lane = has_lane_sums(n_tests, tree.width);
+    const int64_t n_mixed = Mixed ? tree.mix_start[n_tests] - tree.mix_start[0] : 0;
+    for (int64_t e = 0; e < n_mixed; ++e) own.dmix[e] = broadcast<T>(0);
     for (int64_t j = 0; j < n_tests; ++j) own.dq[j] = own.dq_z[j] = broadcast<T>(0);
     if (by_lane)
         for (int64_t i = 0; i < n_values; ++i) own.dvalues[i] = broadcast<T>(0);
     for (int64_t row = 0; row < rows.n; row += kStrip * kLanes<T>) {
-        const int64_t n_ends = descend<T, Cut, true>(tree, rows, row, skip, own);
+        const int64_t n_ends = descend<T, Cut, true, Mixed>(tree, rows, row, skip, own);
         turn<T, Cut>(tree, rows, row, n_ends, sums, own);
-        ascend<T, Cut>(tree, rows, row, own);
+        ascend<T, Cut, Mixed>(tree, rows, row, own);
     }
     for (int64_t j = 0; j < n_tests; ++j) {
         sums.dq[j] += sum_lanes<T>(own.dq[j]);
@@ -295,20 +348,24 @@ void backward(const Tree<T>& tree, const Rows<T>& rows, T skip, const Sums<T>& s
     }
     if (by_lane)
         for (int64_t i = 0; i < n_values; ++i) sums.dvalues[i] += sum_lanes<T>(own.dvalues[i]);
+    for (int64_t e = 0; e < n_mixed; ++e) sums.dmix[e] += sum_lanes<T>(own.dmix[e]);
 }
 
 template <typename T>
 void forward_tree(const Tree<T>& tree, const Rows<T>& rows, T skip, void* scratch) {
     const Scratch<T> own(scratch, tree.n_tests, tree.width);
-    skip > 0 ? forward<T, true>(tree, rows, skip, own) : forward<T, false>(tree, rows, skip, own);
+    if (tree.mix_start) return forward<T, false, true>(tree, rows, skip, own);
+    skip > 0 ? forward<T, true, false>(tree, rows, skip, own)
+             : forward<T, false, false>(tree, rows, skip, own);
 }
 
 template <typename T>
 void backward_tree(const Tree<T>& tree, const Rows<T>& rows, T skip, const Sums<T>& sums,
                    void* scratch) {
     const Scratch<T> own(scratch, tree.n_tests, tree.width);
-    skip > 0 ? backward<T, true>(tree, rows, skip, sums, own)
-             : backward<T, false>(tree, rows, skip, sums, own);
+    if (tree.mix_start) return backward<T, false, true>(tree, rows, skip, sums, own);
+    skip > 0 ? backward<T, true, false>(tree, rows, skip, sums, own)
+             : backward<T, false, false>(tree, rows, skip, sums, own);
 }
 
 // Call `one` with whole vectors of x, the last one filled up with zeros.

@@ -32,8 +32,11 @@ struct Tree {
     const T* nudge;           // (n_tests,) what t lacks of the middle of two neighbouring numbers
     const T* slope;           // (n_tests,)
     const T* values;          // (n_leaves, width); where paths are cut n_tests rows of means follow
-    int64_t width;            // outputs of this tree
-    int64_t output;           // the first of them
+    const int64_t* mix_start;   // (n_tests + 1,) or null; if not, tests weigh several columns
+    const int32_t* mix_column;  // of each weight
+    const T* mix_weight;
+    int64_t width;   // outputs of this tree
+    int64_t output;  // the first of them
 };
 
 // A tile of rows: arrays of kTile values, one after another; rows beyond the last are zeros.
@@ -53,6 +56,7 @@ struct Sums {
     T* dq;       // (n_tests,) of dL/dq
     T* dq_z;     // (n_tests,) of dL/dq * (z - t - nudge)
     T* dvalues;  // as Tree::values
+    T* dmix;     // by the tree's weights, from its first; null without
 };
 
 // Whether the values' gradients are summed lane by lane through a tile: always with one output,
@@ -62,12 +66,13 @@ inline constexpr bool has_lane_sums(int64_t n_tests, int64_t width) {
 }
 
 // Scratch for trees of up to n_tests tests, aligned to 64 bytes, zeroed by no one.
-inline constexpr int64_t scratch_bytes(int64_t n_tests, int64_t width) {
+inline constexpr int64_t scratch_bytes(int64_t n_tests, int64_t width, int64_t n_mixed) {
     return (4 * n_tests + 1) * kStripBytes  // slots, and both gates of each test
-           + (2 * n_tests) * kVectorBytes   // sums by lane
+           + (n_mixed ? n_tests * kStripBytes + n_mixed * kVectorBytes : 0) +
+           (2 * n_tests) * kVectorBytes  // sums by lane
            + (has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * kVectorBytes +
            (2 * n_tests + 2) * 4 + 2 * n_tests + 1 +
-           7 * 64;  // slots where descents end, and visited
+           9 * 64;  // slots where descents end, and visited
 }
 
 template <typename T>

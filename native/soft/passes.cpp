@@ -39,16 +39,17 @@ void lay_gradient(const T* G, int64_t k, int64_t row, int64_t n, T* out) {
 template <typename T>
 void forward(const Plan& plan, const Call<T>& call, T* out) {
     const Prepared<T> prepared(plan, call);
+    const Layout layout(plan, call);
     const int64_t k = plan.n_outputs;
     const int64_t n_tiles = (call.m + kTile - 1) / kTile;
     common::share(n_tiles, threads_for(plan, call.m, call.n_threads), [&](auto next) {
         [[maybe_unused]] FlushSubnormals flush;
-        Workspace<T> own(plan, false, false);
+        Workspace<T> own(plan, layout, false, false);
         for (int64_t i = next(); i >= 0; i = next()) {
             const int64_t row = i * kTile, n = std::min(kTile, call.m - row);
             T* sums = own.out.get();
             std::fill(sums, sums + k * kTile, T(0));
-            for (const Group& group : plan.groups) {
+            for (const Group& group : *layout.groups) {
                 const Rows<T> rows = own.lay(group, call, row, n);
                 for (int64_t tree = group.first; tree < group.last; ++tree)
                     call.kernels->forward(prepared.tree(plan, call, tree), rows, call.skip,
@@ -63,10 +64,11 @@ void forward(const Plan& plan, const Call<T>& call, T* out) {
 template <typename T>
 void backward(const Plan& plan, const Call<T>& call, const T* G, const Gradients<T>& gradients) {
     const Prepared<T> prepared(plan, call);
-    const GradientSums<T> sums(plan, call.m, call.skip > 0);
+    const Layout layout(plan, call);
+    const GradientSums<T> sums(plan, call);
     auto add_tile = [&](int64_t block, int64_t row, int64_t n, Workspace<T>& own) {
         lay_gradient(G, plan.n_outputs, row, n, own.G.get());
-        for (const Group& group : plan.groups) {
+        for (const Group& group : *layout.groups) {
             Rows<T> rows = own.lay(group, call, row, n);
             if (gradients.dz) {
                 rows.dz = own.dz.get();
@@ -81,7 +83,7 @@ void backward(const Plan& plan, const Call<T>& call, const T* G, const Gradients
     };
     common::share(sums.n_blocks(), threads_for(plan, call.m, call.n_threads), [&](auto next) {
         [[maybe_unused]] FlushSubnormals flush;
-        Workspace<T> own(plan, true, gradients.dz != nullptr);
+        Workspace<T> own(plan, layout, true, gradients.dz != nullptr);
         for (int64_t block = next(); block >= 0; block = next()) {
             const int64_t end = std::min((block + 1) * sums.rows(), call.m);
             for (int64_t row = block * sums.rows(); row < end; row += kTile)

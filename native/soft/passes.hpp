@@ -21,6 +21,9 @@ struct Call {
     int64_t m;
     T skip;
     int64_t n_threads;
+    const int64_t* mix_start = nullptr;  // (J + 1,): tests weigh several columns
+    const int32_t* mix_column = nullptr;
+    const T* mix_weight = nullptr;
 };
 
 // Where to write gradients; dz may be null. The answer depends on no thread count.
@@ -29,6 +32,7 @@ struct Gradients {
     T* dt;      // (J,)
     T* dslope;  // (J,)
     T* dV;      // (L, width)
+    T* dmix;    // by weight, or null where tests weigh no columns
     T* dz;      // (m, n_columns) or null, in any strides
     int64_t dz_row, dz_column;
 };

@@ -58,6 +58,9 @@ struct Prepared {
                 call.nudge + first,
                 call.slope + first,
                 values.empty() ? call.V + (first + i) * w : values.data() + (2 * first + i) * w,
+                call.mix_start ? call.mix_start + first : nullptr,
+                call.mix_column,
+                call.mix_weight,
                 w,
                 plan.narrow ? plan.feeds[i] : 0};
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "common/buffer.hpp"
@@ -30,6 +31,27 @@ inline bool is_tame(T x) {
     return std::fabs(x) <= (sizeof(T) == 4 ? T(1e15) : T(1e100));
 }
 
+// Which columns are laid out for which trees in a call: the plan's own groups, or all columns for
+// all trees where tests weigh several.
+struct Layout {
+    std::vector<Group> whole;
+    const std::vector<Group>* groups;
+    int64_t most_used, most_mixed = 0;  // columns of a group, weights of a tree
+
+    template <typename T>
+    Layout(const Plan& plan, const Call<T>& call)
+        : groups(&plan.groups), most_used(plan.most_used) {
+        if (!call.mix_start) return;
+        whole.push_back({0, plan.n_trees(), std::vector<int32_t>(plan.n_columns)});
+        std::iota(whole[0].used.begin(), whole[0].used.end(), 0);
+        groups = &whole;
+        most_used = plan.n_columns;
+        for (int64_t i = 0; i < plan.n_trees(); ++i)
+            most_mixed = std::max(most_mixed, call.mix_start[plan.test_start[i + 1]] -
+                                                  call.mix_start[plan.test_start[i]]);
+    }
+};
+
 // One thread's memory: a tile of rows, and the kernels' scratch.
 template <typename T>
 struct Workspace {
@@ -37,13 +59,13 @@ struct Workspace {
     std::vector<uint8_t> wild;
     Aligned<char> scratch;
 
-    Workspace(const Plan& plan, bool backward, bool with_dz)
-        : z(plan.most_used * kTile),
+    Workspace(const Plan& plan, const Layout& layout, bool backward, bool with_dz)
+        : z(layout.most_used * kTile),
           out(backward ? 0 : plan.n_outputs * kTile),
           G(backward ? plan.n_outputs * kTile : 0),
-          dz(with_dz ? plan.most_used * kTile : 0),
-          wild(static_cast<size_t>(plan.most_used)),
-          scratch(scratch_bytes(plan.most_tests, plan.width())) {}
+          dz(with_dz ? layout.most_used * kTile : 0),
+          wild(static_cast<size_t>(layout.most_used)),
+          scratch(scratch_bytes(plan.most_tests, plan.width(), layout.most_mixed)) {}
 
     // Lay out a group's columns of rows row..row + n, n <= kTile.
     Rows<T> lay(const Group& group, const Call<T>& call, int64_t row, int64_t n) {

@@ -343,3 +343,31 @@ def test_warm_start_may_be_asked_for_after_a_cold_one():
     model = DecisionMachineClassifier(3, max_leaves=4, n_iterations=0).fit(X, y)
     model.set_params(warm_start=True, n_trees=4).fit(X, y)
     assert model.score(X, y) > 0.6
+
+
+def test_columns_are_named_where_they_cost_or_have_a_direction():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    options = {"max_leaves": 6, "n_iterations": 20, "n_threads": 1}
+    tree = DecisionMachineRegressor(**options, monotone={"bmi": 1}, feature_costs={"s5": 9.0})
+    tree.fit(X, y)
+    assert tree.machine_.is_monotone("bmi").verdict == "proven"
+    assert "s5" not in str(tree.machine_.rules())
+    with pytest.raises(dm.InputError, match="'weight', which X does not have"):
+        DecisionMachineRegressor(**options, monotone={"weight": 1}).fit(X, y)
+
+
+@pytest.mark.parametrize("other", [{"n_trees": 3}, {"oblique": True}, {"soft": True}])
+def test_what_only_the_search_for_one_tree_knows_is_refused_elsewhere(other):
+    X, y = load_diabetes(return_X_y=True)
+    for own in ({"criterion": "poisson"}, {"leaf_cost": 0.1}, {"time_limit": 1.0}):
+        with pytest.raises(dm.InputError, match=next(iter(own))):
+            DecisionMachineRegressor(**other, **own).fit(X, y)
+
+
+def test_a_size_is_chosen_by_the_criterion():
+    X, y = load_breast_cancer(return_X_y=True)
+    options = {"max_leaves": "auto", "max_depth": 2, "n_iterations": 5, "n_threads": 1}
+    tree = DecisionMachineClassifier(**options, criterion="auc").fit(X, y)
+    assert tree.path_.name == "AUC"
+    assert tree.path_.score[0] == 0.5
+    assert tree.path_.score[-1] > 0.9

@@ -194,7 +194,11 @@ def test_the_best_tree_is_proven_and_set_beside_cart(rows, tmp_path, target):
 
 
 def test_what_does_not_go_with_optimal_is_refused(rows):
-    for wrong in (["--optimal", "--trees", 3], ["--optimal", "--soft"], ["--time-limit", 5]):
+    for wrong in (
+        ["--optimal", "--trees", 3],
+        ["--optimal", "--soft"],
+        ["--optimal", "--criterion", "auc"],
+    ):
         with pytest.raises(InputError, match="--optimal"):
             run(rows[0] / "rows.csv", "--target", "grade", "--drop", "id", *wrong)
 
@@ -219,3 +223,47 @@ def test_what_does_not_go_with_auto_is_refused(rows):
     for wrong in (["--leaves", 4], ["--trees", 3], ["--soft"]):
         with pytest.raises(InputError, match="--auto with"):
             run(rows[0] / "rows.csv", "--target", "grade", "--drop", "id", "--auto", *wrong)
+
+
+# ---------------------------------------------------------------- --criterion, costs, directions
+
+
+def test_a_criterion_is_searched_for_and_scored(rows):
+    arguments = [rows[0] / "rows.csv", "--target", "grade", *OTHERS, "--drop", "stars"]
+    report = json.loads(run(*arguments, "--criterion", "balanced", "--json").output)
+    for scores in (report["scores"], report["scores of CART"]):
+        assert {"accuracy", "balanced accuracy", "log-loss", "AUC"} <= set(scores)
+    low, high = report["intervals"]["accuracy"]
+    assert low <= report["scores"]["accuracy"] <= high
+    numbers = [rows[0] / "rows.csv", "--target", "price", *OTHERS, "--drop", "grade"]
+    numbers += ["--criterion", "quantile", "--quantile", 0.9, "--json"]
+    assert "pinball loss" in json.loads(run(*numbers).output)["scores"]
+
+
+def test_directions_and_costs_reach_the_tree(rows, tmp_path):
+    out = tmp_path / "model.dm"
+    arguments = [rows[0] / "rows.csv", "--target", "price", *OTHERS, "--drop", "grade"]
+    arguments += ["--drop", "stars", "-o", out]
+    run(*arguments, "--decreasing", "size")
+    assert dm.load(out).is_monotone("size", "decreasing").verdict == "proven"
+    run(*arguments, "--feature-cost", "size=5")
+    assert "size" not in str(dm.load(out).rules())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (["--criterion", "poisson"], "--criterion poisson"),
+        (["--quantile", 0.9], "--quantile without"),
+        (["--criterion", "auc", "--trees", 3], "--criterion with --trees"),
+        (["--time-limit", 5, "--oblique"], "--time-limit with --oblique"),
+        (["--feature-cost", "size"], "--feature-cost size"),
+        (["--feature-cost", "height=1"], "there is no feature 'height'"),
+        (["--increasing", "size", "--decreasing", "size"], "both --increasing"),
+        (["--increasing", "colour"], "holds text"),
+        (["--optimal", "--leaf-cost", 0.1], "--optimal with --leaf-cost"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(rows, wrong, says):
+    with pytest.raises(InputError, match=re.escape(says)):
+        run(rows[0] / "rows.csv", "--target", "grade", *OTHERS, *wrong)

@@ -143,9 +143,18 @@ def test_bits_do_not_depend_on_a_row_s_place(target, dtype, monkeypatch):
     monkeypatch.setenv("DECISION_MACHINES_TARGET", target)
     machine, rows = big_forest(5)
     whole = machine.shap_values(rows, n_threads=1, dtype=dtype)
-    for start in (0, 1, 3, 298):
-        found = machine.shap_values(rows[start : start + 131], n_threads=1, dtype=dtype)
-        assert np.array_equal(found, whole[start : start + 131])
+    for start, n in ((0, 131), (1, 131), (3, 131), (298, 2), (5, 1), (299, 1), (7, 4), (20, 5)):
+        found = machine.shap_values(rows[start : start + n], n_threads=1, dtype=dtype)
+        assert np.array_equal(found, whole[start : start + n])
+
+
+@pytest.mark.parametrize("target", _native.targets())
+def test_a_row_alone_has_its_bits_on_a_tree_of_many_points(target, monkeypatch):
+    monkeypatch.setenv("DECISION_MACHINES_TARGET", target)
+    rows = np.random.default_rng(2).normal(size=(60, 45)) * 0.4
+    machine = deep_chain(60, 45).with_cover(rows)
+    whole = machine.shap_values(rows, n_threads=1)
+    assert np.array_equal([machine.shap_values(rows[i : i + 1])[0] for i in range(40)], whole[:40])
 
 
 @pytest.mark.parametrize("target", _native.targets())

@@ -1,8 +1,9 @@
-"""Every test of this room starts from the same random numbers."""
+"""Every test of this room starts from the same random numbers. One thread: the cores are shared."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

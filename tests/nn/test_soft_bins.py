@@ -7,8 +7,7 @@ import functools
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from decision_machines.errors import InputError
 from decision_machines.nn import SoftBins

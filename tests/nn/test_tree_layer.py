@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import pickle
 import threading
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import decision_machines as dm
 from decision_machines.errors import InputError
@@ -200,7 +200,7 @@ def test_class_leaves_raise_the_likelihood_of_every_tree_at_each_step():
     for _ in range(4):
         layer.update_leaves([(x[:100], y[:100]), (x[100:], y[100:])], steps=1)
         seen.append(likelihoods())
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in itertools.pairwise(seen):
         assert (after >= before - 1e-9).all()
     assert (seen[-1] > seen[0] + 0.05).all()
 

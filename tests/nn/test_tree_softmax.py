@@ -6,8 +6,7 @@ import copy
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -84,7 +84,7 @@ def test_exported_programs_answer_alike_for_any_number_of_rows(form):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("options", OPTIONS, ids=name_of)
 def test_onnx_runtime_answers_alike(options):
-    net = categorical_machine().soften(dtype=torch.float32, **options)
+    net = categorical_machine().soften(dtype=torch.float32, **options).eval()
     file = io.BytesIO()
     torch.onnx.export(
         net,

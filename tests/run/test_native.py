@@ -567,15 +567,20 @@ def test_twigs_are_exact_for_any_number_of_columns_and_rows(n_features):
         assert [kernel == "twig" for kernel in on["v3"].kernels] == [True, False, False, True]
 
 
+@pytest.mark.parametrize("n_outputs", [1, 2, 15])
 @pytest.mark.parametrize("n_values", [2, 256, 257])
-def test_twigs_add_few_values_as_they_add_many(n_values):
+def test_deep_trees_add_few_values_as_they_add_many(n_values, n_outputs):
     """Values that a byte tells apart stand in a table; -0 and 0 are two of them."""
     rng = np.random.default_rng(n_values)
-    machine = make_machine([400, 300], rng, rules=False, n_features=6, n_outputs=2)
-    values = np.arange(2.0 * n_values).reshape(-1, 2)
+    sizes = [400, 300, *[130] * 9]
+    machine = make_machine(sizes, rng, rules=False, n_features=6, n_outputs=n_outputs)
+    width = machine.V.shape[1]
+    values = np.arange(float(width * n_values)).reshape(-1, width)
     V = values[rng.permutation(machine.n_leaves) % n_values]
     machine = replace(machine, V=np.where(V == 0, rng.choice([0.0, -0.0], V.shape), V))
-    check(machine, rng.standard_normal((600, 6)), kernels=["twig"])
+    X = rng.standard_normal((1100, 6))
+    for n in (1, 10, 65, 1100):
+        check(machine, X[:n], kernels=["record", "twig"])
 
 
 def test_twigs_follow_trees_of_every_shape_to_every_leaf():

@@ -8,16 +8,25 @@ from hypothesis import strategies as st
 from decision_machines import _native
 from decision_machines.train.axis.ranks import MISSING, Ranks
 
-GINI, ENTROPY, ERROR = np.eye(6)[:3] + [0, 0, 0, 0, 0, 0.5]
+GINI, ENTROPY, ERROR = np.eye(6)[:3] + 0.5 * np.eye(6)[5]
 MIXED = np.array([0.3, 0.2, 1.0, 0.0, 0.0, 0.5])
 
 
 # -- the split search against every split ---------------------------------------------------------
 
 
+POISSON, QUANTILE = np.array([1, 0, 0, 0, 1, 0.5]), np.array([1, 0, 0, 0, 2, 0.3])
+
+
 def leaf_loss(label, y, w, k, objective):
-    gini, entropy, error, ridge = objective[:4]
+    gini, entropy, error, ridge, number, q = objective
     W = w.sum()
+    if label is None and number == 1:  # half the deviance from the mean
+        mean = w @ y / W
+        logs = np.log(np.where(y > 0, y, 1) / np.where(y > 0, mean, 1))
+        return (w[:, None] * (y * logs - y + mean)).sum()
+    if label is None and number == 2:  # the best of all numbers that occur
+        return sum(min(w @ np.maximum(q * (c - v), (q - 1) * (c - v)) for v in c) for c in y.T)
     if label is None:
         totals = w @ y
         return (w[:, None] * y**2).sum() - (totals**2).sum() / (W + ridge)
@@ -58,13 +67,16 @@ def ranked_rows(draw):
 @settings(max_examples=150, deadline=None)
 @given(
     ranked_rows(),
-    st.sampled_from(["gini", "entropy", "error", "mixed", "ridge"]),
+    st.sampled_from(["gini", "entropy", "error", "mixed", "ridge", "poisson", "quantile"]),
     st.integers(1, 3),
 )
 def test_the_purest_split_is_the_best_of_all(given_rows, aim, least):
     ranks, label, y, w, k, ids, _ = given_rows
     objective = {"gini": GINI, "entropy": ENTROPY, "error": ERROR, "mixed": MIXED,
-                 "ridge": np.array([1, 0, 0, 2.5, 0, 0.5])}[aim]  # fmt: skip
+                 "ridge": np.array([1, 0, 0, 2.5, 0, 0.5]), "poisson": POISSON,
+                 "quantile": QUANTILE}[aim]  # fmt: skip
+    if y is not None and aim == "poisson":
+        y = np.maximum(y, 0)
     searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, w, k)
     loss, feature, cut, missing_left = searches.best_test(ids, None, least, objective)
 
@@ -123,6 +135,49 @@ def test_many_rows_of_few_ranks_split_as_by_hand():
             for *_, left in every_split(ranks.rank, ids)
         )
         assert searches.best_test(ids, None, 1, objective)[0] == pytest.approx(best)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ranked_rows(), st.sampled_from([GINI, ENTROPY, ERROR, MIXED]), st.integers(1, 2))
+def test_two_levels_are_the_best_of_all_where_values_are_few(given_rows, objective, least):
+    ranks, label, y, w, k, ids, rng = given_rows
+    few = rng.integers(5, size=ranks.rank.shape).astype(float)
+    few[rng.random(few.shape) < 0.1] = np.nan
+    ranks = Ranks.of(few.T)
+    searches = _native.TreeSearches(ranks.rank, ranks.n_ranks, label, y, w, k)
+
+    def loss_of(rows):
+        own = None if label is None else label[rows], None if y is None else y[rows]
+        return leaf_loss(*own, w[rows], k, objective)
+
+    def sides(rows):
+        # Missing values go right: the steps that follow a move find their place.
+        for _, _, missing_left, left in every_split(ranks.rank, rows):
+            if not missing_left:
+                yield rows[left], rows[~left]
+
+    def best_below(rows):
+        if len(rows) < least:
+            return np.inf
+        parted = (loss_of(a) + loss_of(b) for a, b in sides(rows) if min(len(a), len(b)) >= least)
+        return min([loss_of(rows), *parted])
+
+    best = min([best_below(a) + best_below(b) for a, b in sides(ids)], default=np.inf)
+    _, tests = searches.best_two_levels(ids, least, objective)
+    assert (tests[0] < 0) == np.isinf(best)
+    if np.isinf(best):
+        return
+
+    def goes_left(rows, feature, cut):
+        column = ranks.rank[feature, rows]
+        return (column != MISSING) & (column <= cut)
+
+    left = goes_left(ids, *tests[:2])
+    found = 0.0
+    for rows, (feature, cut) in ((ids[left], tests[2:4]), (ids[~left], tests[4:])):
+        inner = goes_left(rows, feature, cut) if feature >= 0 else np.zeros(len(rows), bool)
+        found += sum(loss_of(part) for part in (rows[inner], rows[~inner]) if len(part))
+    assert found == pytest.approx(best, abs=1e-9)
 
 
 # -- ranks ----------------------------------------------------------------------------------------

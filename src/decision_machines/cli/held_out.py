@@ -34,48 +34,81 @@ def hold_out(
 
 def scores(model: Any, rows: LearningTable, *, is_classes: bool) -> dict[str, float]:
     """What a model does on these rows, and what a constant would; all by the rows' weights."""
-    found = _of_classes(model, rows) if is_classes else _of_numbers(model, rows)
+    predicted = model.predict(rows.features)
+    if not is_classes:
+        found = _of_numbers(model, rows.y, rows.w, predicted)
+    else:
+        several = len(model.classes_) > 1
+        shares = model.predict_proba(rows.features) if several else None
+        found = _of_classes(model, rows.y, rows.w, predicted, shares)
+    if model.soft_ is not None:
+        hard = model.machine_.predict(rows.features)
+        name, value = _main_score(rows.y, rows.w, hard, is_classes=is_classes)
+        found[f"{name} of the hard machine"] = value
+    if is_classes:
+        weights = np.bincount(np.unique(rows.y, return_inverse=True)[1], rows.w)
+        found["accuracy of the commonest class"] = weights.max() / weights.sum()
+    else:
+        constant = np.full(len(rows.y), np.average(rows.y, weights=rows.w))
+        found["RMSE of the mean"] = _main_score(rows.y, rows.w, constant, is_classes=False)[1]
     return {name: float(value) for name, value in found.items()}
 
 
-def _of_classes(model: Any, rows: LearningTable) -> dict[str, float]:
-    from sklearn.metrics import accuracy_score, f1_score, log_loss
+def _main_score(y: Any, w: Any, predicted: Any, *, is_classes: bool) -> tuple[str, float]:
+    from sklearn.metrics import accuracy_score, root_mean_squared_error
 
-    y, w = rows.y, rows.w
-    predicted = model.predict(rows.features)
+    if is_classes:
+        return "accuracy", float(accuracy_score(y, predicted, sample_weight=w))
+    return "RMSE", float(root_mean_squared_error(y, predicted, sample_weight=w))
+
+
+def _of_classes(model: Any, y: Any, w: Any, predicted: Any, shares: Any) -> dict[str, float]:
+    from sklearn.metrics import f1_score, log_loss, recall_score, roc_auc_score
+
     found = {
-        "accuracy": accuracy_score(y, predicted, sample_weight=w),
+        "accuracy": _main_score(y, w, predicted, is_classes=True)[1],
         "macro F1": f1_score(y, predicted, average="macro", sample_weight=w, zero_division=0.0),
         "log-loss": 0.0,
     }
-    if len(model.classes_) > 1:
-        shares = model.predict_proba(rows.features).clip(1e-6)
-        shares /= shares.sum(axis=1, keepdims=True)
-        found["log-loss"] = log_loss(y, shares, labels=model.classes_, sample_weight=w)
-    if model.soft_ is not None:
-        hard = model.machine_.predict(rows.features)
-        found["accuracy of the hard machine"] = accuracy_score(y, hard, sample_weight=w)
-    codes = np.unique(y, return_inverse=True)[1]
-    weights = np.bincount(codes, w)
-    found["accuracy of the commonest class"] = weights.max() / weights.sum()
+    if getattr(model, "criterion", None) == "balanced":
+        found["balanced accuracy"] = recall_score(
+            y, predicted, average="macro", sample_weight=w, zero_division=0.0
+        )
+    if shares is not None:
+        clipped = shares.clip(1e-6)
+        clipped = clipped / clipped.sum(axis=1, keepdims=True)
+        found["log-loss"] = log_loss(y, clipped, labels=model.classes_, sample_weight=w)
+        each = [
+            roc_auc_score(y == label, shares[:, i], sample_weight=w)
+            for i, label in enumerate(model.classes_)
+            if 0 < np.sum(y == label) < len(y)
+        ]
+        if each:
+            found["AUC"] = np.mean(each)
     return found
 
 
-def _of_numbers(model: Any, rows: LearningTable) -> dict[str, float]:
-    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+def _of_numbers(model: Any, y: Any, w: Any, predicted: Any) -> dict[str, float]:
+    from sklearn.metrics import (
+        mean_absolute_error,
+        mean_pinball_loss,
+        mean_poisson_deviance,
+        r2_score,
+    )
 
-    y, w = rows.y, rows.w
-    predicted = model.predict(rows.features)
     found = {
         "R²": r2_score(y, predicted, sample_weight=w) if len(y) > 1 else 0.0,
-        "RMSE": root_mean_squared_error(y, predicted, sample_weight=w),
+        "RMSE": _main_score(y, w, predicted, is_classes=False)[1],
         "mean absolute error": mean_absolute_error(y, predicted, sample_weight=w),
     }
-    if model.soft_ is not None:
-        hard = model.machine_.predict(rows.features)
-        found["RMSE of the hard machine"] = root_mean_squared_error(y, hard, sample_weight=w)
-    constant = np.full(len(y), np.average(y, weights=w))
-    found["RMSE of the mean"] = root_mean_squared_error(y, constant, sample_weight=w)
+    criterion = getattr(model, "criterion", None)
+    if criterion == "quantile":
+        found["pinball loss"] = mean_pinball_loss(
+            y, predicted, sample_weight=w, alpha=model.quantile
+        )
+    if criterion == "poisson" and y.min() >= 0:
+        above = np.maximum(predicted, 1e-9 * max(float(np.mean(y)), 1e-300))
+        found["Poisson deviance"] = mean_poisson_deviance(y, above, sample_weight=w)
     return found
 
 
@@ -110,7 +143,6 @@ def cart_scores(
     model: Any, own: LearningTable, held: LearningTable, *, is_classes: bool
 ) -> dict[str, float]:
     """What CART of the same depth and number of leaves, learned from the same rows, would do."""
-    from sklearn.metrics import accuracy_score, root_mean_squared_error
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     machine = model.machine_
@@ -119,7 +151,11 @@ def cart_scores(
     weight = {"class_weight": model.class_weight} if is_classes else {}
     cart = kind(**size, **weight, random_state=0)
     cart.fit(model.encoded(own.features), own.y, own.w)
-    predicted = cart.predict(model.encoded(held.features))
+    rows = model.encoded(held.features)
+    predicted = cart.predict(rows)
     if is_classes:
-        return {"accuracy": float(accuracy_score(held.y, predicted, sample_weight=held.w))}
-    return {"RMSE": float(root_mean_squared_error(held.y, predicted, sample_weight=held.w))}
+        shares = cart.predict_proba(rows) if len(model.classes_) > 1 else None
+        found = _of_classes(model, held.y, held.w, predicted, shares)
+    else:
+        found = _of_numbers(model, held.y, held.w, predicted)
+    return {name: float(value) for name, value in found.items()}

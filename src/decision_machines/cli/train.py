@@ -75,6 +75,41 @@ def train(
     refit: Annotated[
         bool, typer.Option("--refit", help="After the score, train again on all rows.")
     ] = False,
+    criterion: Annotated[
+        str | None,
+        typer.Option(
+            "--criterion",
+            help="What one tree is searched for: accuracy, log_loss, auc, balanced or f1; of "
+            "numbers squared_error, absolute_error, quantile or poisson.",
+            show_default="accuracy or squared_error",
+        ),
+    ] = None,
+    quantile: Annotated[
+        float,
+        typer.Option(
+            "--quantile", min=0.0, max=1.0, help="With --criterion quantile: the share below."
+        ),
+    ] = 0.5,
+    leaf_cost: Annotated[
+        float,
+        typer.Option(
+            "--leaf-cost", min=0.0, help="What a leaf must gain, in parts of one leaf's loss."
+        ),
+    ] = 0.0,
+    feature_cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature-cost", help="COLUMN=COST: what a row pays to be asked it, in that unit."
+        ),
+    ] = None,
+    increasing: Annotated[
+        list[str] | None,
+        typer.Option("--increasing", help="A column along which predictions must not fall."),
+    ] = None,
+    decreasing: Annotated[
+        list[str] | None,
+        typer.Option("--decreasing", help="A column along which they must not rise."),
+    ] = None,
     optimal: Annotated[
         bool,
         typer.Option(
@@ -92,7 +127,7 @@ def train(
         typer.Option(
             "--time-limit",
             min=0.001,
-            help="With --optimal or --best: seconds, then the best so far.",
+            help="Of one tree, and with --best: seconds, then the best so far.",
         ),
     ] = None,
     iterations: Annotated[
@@ -121,6 +156,8 @@ def train(
 
     dm train rows.csv --target species --auto
 
+    dm train rows.csv --target churned --criterion auc --increasing age --time-limit 10
+
     dm train rows.csv --target species --trees 100 --json
 
     dm train rows.csv --target price --optimal --depth 3 --time-limit 60
@@ -143,6 +180,7 @@ def train(
     from ..files.learning_table import integer_columns, read_learning_table
     from ..libraries.targets import target_of
     from .held_out import cart_scores, hold_out, intervals, scores
+    from .of_columns import costs_of, directions_of
     from .output import check_output, write_model
 
     written_as = None
@@ -155,13 +193,28 @@ def train(
     if written_as not in (None, "dm"):
         _refuse_text(rows, output)
     _refuse_contradictions(taken, oblique=oblique, linear=linear, balanced=balanced)
-    given = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
-    given |= {"--iterations": iterations is not None}
-    refuse_with_optimal(optimal, given | {"--best": best}, None if best else time_limit)
-    with_best = given | {"--leaves": leaves is not None, "--depth": depth is not None}
-    for name, is_given in (with_best | {"--auto": auto}).items():
-        if best and is_given:
-            raise InputError("choosing how to train", f"--best with {name}", f"leave {name} out")
+    many = {"--trees": trees > 1, "--oblique": oblique, "--linear": linear, "--soft": soft}
+    names = rows.features.column_names
+    costs = costs_of(feature_cost, names)
+    directions = directions_of(increasing, decreasing, names)
+    searched = {
+        "--leaf-cost": leaf_cost > 0,
+        "--feature-cost": bool(costs),
+        "--increasing": bool(increasing),
+        "--decreasing": bool(decreasing),
+    }
+    moves = {"--iterations": iterations is not None}
+    refuse_with_optimal(optimal, many | searched | moves | {"--best": best})
+    _refuse_criterion(criterion, quantile, taken)
+    of_one_tree = {"--leaves": leaves is not None, "--depth": depth is not None, "--auto": auto}
+    of_one_tree |= {"--criterion": criterion is not None and taken.is_classes}
+    not_best = many | searched | moves | of_one_tree
+    searched |= {"--criterion": criterion is not None, "--time-limit": time_limit is not None}
+    for name in (name for name, is_given in not_best.items() if best and is_given):
+        raise InputError("choosing how to train", f"--best with {name}", f"leave {name} out")
+    for other in (name for name, is_given in many.items() if is_given):
+        for name in (name for name, is_given in searched.items() if is_given):
+            raise InputError("choosing how to train", f"{name} with {other}", f"leave {name} out")
     given_with_auto = {"--leaves": leaves is not None, "--trees": trees > 1, "--soft": soft}
     for name, is_given in given_with_auto.items():
         if auto and is_given:
@@ -179,14 +232,24 @@ def train(
         "verbose": False if quiet or as_json else None,
         "keep_best_on_interrupt": sys.stderr.isatty(),
     }
-    if best:
-        options["time_limit"] = time_limit
     if optimal:
-        model: Any = optimal_model(options, time_limit, taken, balanced=balanced)
-    elif taken.is_classes:
-        model = DecisionMachineClassifier(**options, class_weight="balanced" if balanced else None)
+        model: Any = optimal_model(
+            options, time_limit, taken, balanced=balanced, criterion=criterion
+        )
     else:
-        model = DecisionMachineRegressor(**options)
+        options |= {
+            "leaf_cost": leaf_cost,
+            "feature_costs": costs or None,
+            "monotone": directions or None,
+            "time_limit": time_limit,
+        }
+        if criterion is not None:
+            options["criterion"] = criterion
+        if taken.is_classes:
+            weight_of = "balanced" if balanced else None
+            model = DecisionMachineClassifier(**options, class_weight=weight_of)
+        else:
+            model = DecisionMachineRegressor(**options, quantile=quantile)
     if not (quiet or as_json):
         lost = f", {rows.dropped} without a target left out" if rows.dropped else ""
         said = f"{len(rows.y)} rows of {rows.features.num_columns} features{lost}"
@@ -198,8 +261,8 @@ def train(
         judged, cart, between = {}, {}, {}
         if held is not None:
             judged = scores(model, held, is_classes=taken.is_classes)
-            if optimal:
-                between = intervals(model, held, is_classes=taken.is_classes)
+            between = intervals(model, held, is_classes=taken.is_classes)
+            if trees == 1 and not best:
                 cart = cart_scores(model, own, held, is_classes=taken.is_classes)
         interrupted = bool(model.report_.get("interrupted", False))
         if refit and held is not None and not interrupted:
@@ -214,8 +277,9 @@ def train(
         write_model(model.soft_machine_ if is_soft else model.machine_, output, written_as or "dm")
     report = _report(model, rows, taken, own, held, judged, seconds, output)
     report["interrupted"] = interrupted
+    report |= {"intervals": between, "scores of CART": cart}
     if optimal:
-        report |= {"proof": proof(model), "intervals": between, "scores of CART": cart}
+        report["proof"] = proof(model)
     if best:
         report["tried"] = [
             {k: v for k, v in t.items() if k != "tuning"} for t in model.report_["tried"]
@@ -242,6 +306,25 @@ def _refuse_contradictions(
         raise InputError(doing, f"--linear for classes ({taken.why})", "leave --linear out")
     if linear and not oblique:
         raise InputError(doing, "--linear without --oblique", "give --oblique, too")
+
+
+def _refuse_criterion(criterion: str | None, quantile: float, taken: TargetKind) -> None:
+    from ..train.axis.criteria import OF_CLASSES, OF_NUMBERS
+
+    doing = "choosing how to train"
+    known = OF_CLASSES if taken.is_classes else OF_NUMBERS
+    if criterion is not None and criterion not in known:
+        raise InputError(
+            doing,
+            f"--criterion {criterion} ({taken.why})",
+            f"use {', '.join(known[:-1])} or {known[-1]}",
+        )
+    if quantile != 0.5 and criterion != "quantile":
+        raise InputError(
+            doing, "--quantile without --criterion quantile", "give --criterion quantile, too"
+        )
+    if not 0 < quantile < 1:
+        raise InputError(doing, f"--quantile {quantile:g}", "use a number between 0 and 1")
 
 
 def _refuse_text(rows: LearningTable, output: Any) -> None:

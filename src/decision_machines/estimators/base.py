@@ -177,6 +177,10 @@ class MachineEstimator(BaseEstimator):
         check_is_fitted(self, "machine_")
         return self._check_X(X, reset=False)
 
+    def encoded(self, X: Any) -> Float[np.ndarray, "m n"]:
+        """(m, n) the rows as numbers: labels as their codes, NaN where something is missing."""
+        return self._rows(X)
+
     def apply(self, X: Any) -> Int[np.ndarray, "m T"]:
         """(m, n_trees) exit leaf of every tree, counted from 0 within the tree, left to right."""
         rows = self._rows(X)

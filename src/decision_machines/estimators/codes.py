@@ -353,7 +353,8 @@ class TemplateCodeClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             return DECODINGS["loss"](f, self.code_) / max(len(self.tree_start_) - 1, 1)
         # As many questions as a tree asks tell the classes apart; more of them say the same again.
         n_classes, n_columns = self.code_.shape
-        return even_loss(f, self.code_) * min(1.0, (n_classes - 1) / n_columns)
+        scores: np.ndarray = even_loss(f, self.code_) * min(1.0, (n_classes - 1) / n_columns)
+        return scores
 
     def decision_function(self, X: Any) -> Float[np.ndarray, "m c"]:
         """(m, classes) scores of the decoding; (m,), of the second less the first, for two."""

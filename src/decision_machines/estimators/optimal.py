@@ -64,11 +64,6 @@ class _OptimalTree:
     gap_: float
     is_optimal_: bool
 
-    def encoded(self: Any, X: Any) -> np.ndarray:
-        """(m, n) the rows as numbers: labels as their codes, NaN where something is missing."""
-        found: np.ndarray = self._rows(X)
-        return found
-
     def _merge(self, x: np.ndarray, codes: np.ndarray, w: np.ndarray) -> Rows:
         return merged_rows(x, codes, w)
 

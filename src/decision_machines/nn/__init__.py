@@ -9,6 +9,8 @@ for each row. All but the last have `harden()`, which gives a `DecisionMachine`.
 
 from .locally_constant import LocallyConstantNetwork
 from .patch_tree import PatchTree
+from .routed import RoutedFeedForward
+from .routed_fit import fit_routed
 from .soft_bins import SoftBins
 from .tree_layer import TreeLayer
 from .tree_softmax import TreeSoftmax
@@ -16,7 +18,9 @@ from .tree_softmax import TreeSoftmax
 __all__ = [
     "LocallyConstantNetwork",
     "PatchTree",
+    "RoutedFeedForward",
     "SoftBins",
     "TreeLayer",
     "TreeSoftmax",
+    "fit_routed",
 ]

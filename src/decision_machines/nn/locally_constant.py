@@ -186,7 +186,8 @@ class LocallyConstantNetwork(nn.Module):
         inner = torch.einsum("mtik,tikh->mth", mixes, seen * self.in_features**-0.5)
         inner = inner + self.c[chains]
         if not self.hidden:
-            return inner.sum(1) / self.trees**0.5
+            total: Tensor = inner.sum(1) / self.trees**0.5
+            return total
         return torch.einsum("mth,thk->mk", inner.relu(), self.last[chains])
 
     @torch.no_grad()

@@ -42,8 +42,8 @@ class Standardise(nn.Module):
     def forward(self, x: Float[Tensor, "m n"]) -> Float[Tensor, "m n"]:
         if not self.training or len(x) < 2:
             return self.measured(x)
-        mean, spread = self._measure(x)
-        self._remember(mean.detach(), spread.detach())
+        mean, spread, varies = self._measure(x)
+        self._remember(mean.detach(), spread.detach(), varies)
         return _divided(x, mean, spread)
 
     def measured(self, x: Float[Tensor, "m n"]) -> Float[Tensor, "m n"]:
@@ -56,7 +56,7 @@ class Standardise(nn.Module):
         self.n_batches.zero_()
         self._remember(*self._measure(x))
 
-    def _measure(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _measure(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         info, is_nan = torch.finfo(x.dtype), x.isnan()
         counts = (~is_nan).to(x.dtype)
         n = counts.sum(0).clamp(min=1.0)
@@ -67,11 +67,16 @@ class Standardise(nn.Module):
         variance = (counts * (unit - mean) ** 2).sum(0) / n
         varies = variance > (8 * info.eps) ** 2
         spread = torch.where(varies, torch.where(varies, variance, 1.0).sqrt(), 1.0)
-        return mean * scale, spread * scale
+        return mean * scale, spread * scale, varies
 
     @torch.no_grad()
-    def _remember(self, mean: Tensor, spread: Tensor) -> None:
+    def _remember(self, mean: Tensor, spread: Tensor, varies: Tensor) -> None:
         share = torch.where(self.n_batches == 0, 1.0, self.momentum)
+        # A batch in which a column does not vary, as a pixel at the border, says nothing of it.
+        never = torch.where(
+            self.n_batches == 0, spread.clamp(min=1.0), self.spread.to(spread.dtype)
+        )
+        spread = torch.where(varies, spread, never)
         # Products first, for a difference may overflow.
         self.mean.copy_((1 - share) * self.mean + share * mean)
         self.spread.copy_((1 - share) * self.spread + share * spread)

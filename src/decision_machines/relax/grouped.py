@@ -93,7 +93,7 @@ def total_variation_step(
         left = left - step
         group = _numbered(is_cut)
         y = _means(y + rate * step, group)
-        if not _is_recorded() and not bool((left > 0).any()):
+        if not _is_recorded(p) and not bool((left > 0).any()):
             break
     return y, _numbered(is_cut)
 
@@ -110,7 +110,7 @@ def decreasing(p: Float[Tensor, "... n"]) -> tuple[Float[Tensor, "... n"], Group
         is_cut = is_cut & ~rises
         group = _numbered(is_cut)
         y = _means(p, group)
-        if not _is_recorded() and not bool(rises.any()):
+        if not _is_recorded(p) and not bool(rises.any()):
             break
     return y, group
 
@@ -137,6 +137,6 @@ def _with_means(y: Tensor, p: Tensor, group: Groups) -> Tensor:
     return y + _means(step, group)
 
 
-def _is_recorded() -> bool:
-    """Whether torch records a graph, in which the number of rounds must not depend on data."""
-    return bool(torch.compiler.is_compiling()) or is_traced()
+def _is_recorded(p: Tensor) -> bool:
+    """Whether the number of rounds must not depend on data: in a graph, or where there is none."""
+    return p.is_meta or bool(torch.compiler.is_compiling()) or is_traced()

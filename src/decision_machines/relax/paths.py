@@ -53,7 +53,7 @@ class Paths(nn.Module):
     ) -> None:
         super().__init__()
         self.children_of, self.test_start = children, test_start
-        self._structures: dict[int, SoftStructure] = {}
+        self._structures: dict[tuple[int, bool], SoftStructure] = {}
         self.n_tests, self.n_leaves = len(children), len(children) + len(test_start) - 1
         test_order, leaf_order, next_index, leaf_index, self.levels = _levels(children, test_start)
         self.n_stumps = len(leaf_order) - sum(n_leaves for _, _, n_leaves in self.levels)
@@ -76,21 +76,30 @@ class Paths(nn.Module):
 
     def structure(self, n_outputs: int) -> SoftStructure:
         """These trees for the native kernel, each test reading a column of its own."""
+        tests = np.arange(self.n_tests)
+        return self._structure((n_outputs, False), self.n_tests, tests)
+
+    def mixed_structure(self, n_outputs: int, n_columns: int) -> SoftStructure:
+        """These trees for the native kernel, tests weighing columns as each call says."""
+        return self._structure((n_outputs, True), n_columns, np.zeros(self.n_tests, np.int64))
+
+    def _structure(
+        self, key: tuple[int, bool], n_columns: int, selection: Int[np.ndarray, "J"]
+    ) -> SoftStructure:
         from .soft_structure import SoftStructure
 
-        if n_outputs not in self._structures:
-            tests = np.arange(self.n_tests)
+        if key not in self._structures:
             every_output = np.full(len(self.test_start) - 1, -1)
-            self._structures[n_outputs] = SoftStructure(
+            self._structures[key] = SoftStructure(
                 self.children_of,
                 self.test_start,
-                tests,
+                selection,
                 np.full(self.n_tests, -1),
                 every_output,
-                self.n_tests,
-                n_outputs,
+                n_columns,
+                key[0],
             )
-        return self._structures[n_outputs]
+        return self._structures[key]
 
     def sums(self, left: Float[Tensor, "J m"], right: Float[Tensor, "J m"]) -> Float[Tensor, "L m"]:
         """Σ of the terms along the path to each leaf; everything in level order."""

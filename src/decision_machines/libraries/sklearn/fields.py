@@ -257,14 +257,14 @@ def check_attributes(model: Any, doing: str, path: str = "") -> None:
     # imbalanced-learn's pipeline is scikit-learn's, with steps for training alone.
     module = type(model).__module__
     is_theirs = module.split(".")[0] == "sklearn" or module == "imblearn.pipeline"
-    is_estimator = hasattr(cls, "_get_param_names")
-    parameters = set(cls._get_param_names()) if is_estimator else set()
+    parameters_of = getattr(cls, "_get_param_names", None)  # which only estimators have
+    parameters = set(parameters_of()) if parameters_of else set()
     for name, value in vars(model).items():
         method = getattr(type(model), name, None)
         if callable(method) and getattr(value, "__func__", None) is method:
             continue  # HistGradientBoosting leaves its own method behind after a warm start.
         if name in known.read or name in known.idle:
             continue
-        is_learned = name.startswith("_") or name.endswith("_") or not is_estimator
+        is_learned = name.startswith("_") or name.endswith("_") or not parameters_of
         if callable(method) or name in parameters or (is_theirs and is_learned):
             raise unknown_field(doing, f"{path}.{name}" if path else name)

@@ -320,9 +320,10 @@ class Choice:
         rows, options = self.rows, self.options
         exits = nodes.exits(rows.X)
         values, ways = [], []
-        for teaching in options.teachings:
-            if teaching and (self.teacher is None or self.is_sampled):
-                continue  # interrupted before it had learned, or it knows the sample alone
+        # The forest may not have learned yet, or know the sample alone.
+        has_teacher = self.teacher is not None and not self.is_sampled
+        usable = [t for t in options.teachings if not t or has_teacher] or [0.0]
+        for teaching in usable:
             for shrunk, power in self._plain_values(nodes, exits, teaching):
                 values.append(shrunk)
                 ways += [(shrink, teaching, power) for shrink in options.shrinks]
@@ -339,7 +340,7 @@ class Choice:
         rows, shrinks = self.rows, self.options.shrinks
         if rows.label is None or teaching:
             answers = rows.answers()
-            if teaching:
+            if teaching and self.teacher is not None:
                 answers = (1 - teaching) * answers + teaching * self.teacher
             quantile = self.criterion.quantile if self.criterion.is_quantile else None
             yield nodes.values(answers, rows.w, exits, shrinks, quantile), 0.0
@@ -368,7 +369,10 @@ class Choice:
         return found
 
     def prune(self) -> Candidate:
-        """The best candidate without the tests that validation rows do not want."""
+        """The best candidate without tests that cost validation rows more than they gave others.
+
+        By validation rows alone, too many would go: each decides by chance, too.
+        """
         best = self.best
         if self.valid is None:
             return best
@@ -384,7 +388,7 @@ class Choice:
             if not twigs:
                 break
             found = self._consider(nodes.without(int(twigs[0])), best.setting)
-            if found.valid <= best.valid:
+            if found.valid + found.loss <= best.valid + best.loss:
                 best = found
             else:
                 self.found.pop()

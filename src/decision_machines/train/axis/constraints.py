@@ -63,15 +63,15 @@ def _by_feature(given: Any, n: int, name: str, what: str) -> Float[np.ndarray, "
     """An array of n numbers from a list of them or from a dictionary by feature number."""
     if given is None:
         return None
+    for feature in given if isinstance(given, Mapping) else ():
+        if not isinstance(feature, (int, np.integer)) or not 0 <= feature < n:
+            raise InputError(
+                DOING, f"{name} for feature {feature!r}", f"number features 0 to {n - 1}"
+            )
     try:
         if isinstance(given, Mapping):
             found = np.zeros(n)
-            for feature, value in given.items():
-                if not isinstance(feature, (int, np.integer)) or not 0 <= feature < n:
-                    raise InputError(
-                        DOING, f"{name} for feature {feature!r}", f"number features 0 to {n - 1}"
-                    )
-                found[feature] = value
+            found[[int(feature) for feature in given]] = list(given.values())
         else:
             found = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:

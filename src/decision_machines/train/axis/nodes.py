@@ -41,8 +41,8 @@ class Nodes:
             if below < 0:  # only missing values go left
                 below = cut
             t[i] = ranks.threshold(feature, below, above)
-        names = ("left", "right", "feature")
-        return cls(*(found[name] for name in names), t, found["missing_left"], found["cut"])
+        left, right, missing_left = found["left"], found["right"], found["missing_left"]
+        return cls(left, right, found["feature"], t, missing_left, found["cut"])
 
     @property
     def n_leaves(self) -> int:
@@ -69,9 +69,10 @@ class Nodes:
         new = np.cumsum(kept) - 1
         left, right = self.left.copy(), self.right.copy()
         left[at] = right[at] = -1
-        children = [np.where(c[kept] < 0, -1, new[c[kept]]) for c in (left, right)]
-        rest = (self.feature[kept], self.t[kept], self.missing_left[kept])
-        return Nodes(*children, *rest, None if self.cut is None else self.cut[kept])
+        left, right = (np.where(c[kept] < 0, -1, new[c[kept]]) for c in (left, right))
+        cut = None if self.cut is None else self.cut[kept]
+        rest = self.feature[kept], self.t[kept], self.missing_left[kept]
+        return Nodes(left, right, *rest, cut)
 
     def values(
         self,
