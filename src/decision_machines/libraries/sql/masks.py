@@ -123,7 +123,8 @@ class Masks:
     @functools.cached_property
     def words(self) -> tuple[list[tuple[int, int]], list[int]]:
         """The word and the first bit of every tree, and how many bits each word has."""
-        places, used = [], []
+        places: list[tuple[int, int]] = []
+        used: list[int] = []
         for n in np.diff(self.machine.trees.leaf_start).tolist():
             if not used or used[-1] + n > BITS:
                 used.append(0)
