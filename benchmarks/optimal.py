@@ -63,13 +63,15 @@ def classes(options: argparse.Namespace) -> None:
             with gzip.open(options.data / f"{name}.txt.gz") as file:
                 table = np.loadtxt(file)
             X, y = table[:, 1:], table[:, 0].astype(int)
-            ours, theirs = [], []
+            ours, theirs, clock = [], [], []
             for _ in range(options.repeat):
                 tree = dm.OptimalTreeClassifier(depth, n_threads=1, time_limit=options.ours_limit)
                 ours.append(seconds_to_fit(tree, X, y))
                 if not options.alone:
                     rival = contree(depth, options.limit)
+                    begin = time.perf_counter()
                     theirs.append(seconds_to_fit(rival, X, y))
+                    clock.append(time.perf_counter() - begin)
             errors = round(tree.objective_ * len(y))
             assert errors == np.sum(tree.predict(X) != y)
             cart = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y)
@@ -78,7 +80,8 @@ def classes(options: argparse.Namespace) -> None:
             said += f" {'proven' if tree.is_optimal_ else 'open  '} {min(ours):8.3f} s"
             if theirs:
                 wrong = int(np.sum(rival.predict(X) != y))
-                is_done = min(theirs) < 0.95 * options.limit
+                # ConTree's limit is by the clock, and it does not say whether it was reached.
+                is_done = max(clock) < 0.95 * options.limit
                 said += f"  ConTree {wrong:5d} {'proven' if is_done else 'open  '}"
                 said += f" {min(theirs):8.3f} s"
                 if is_done and tree.is_optimal_:

@@ -55,13 +55,15 @@ def test_noise_is_not_learned_and_what_is_there_is():
 
 
 def test_the_search_is_not_behind_its_largest_size_either():
-    X, y = checkers(1200, 1)
-    options = {"n_iterations": 5}
-    auto = DecisionMachineClassifier(max_leaves="auto", **options).fit(X[:200], y[:200])
-    largest = DecisionMachineClassifier(max_leaves=16, **options).fit(X[:200], y[:200])
-    assert auto.path_.sizes == (1, 2, 3, 4, 6, 8, 12, 16)
-    assert auto.machine_.n_leaves < 16
-    assert auto.score(X[200:], y[200:]) >= largest.score(X[200:], y[200:])
+    gains = []
+    for seed in range(3):
+        X, y = checkers(1200, seed)
+        auto = DecisionMachineClassifier(max_leaves="auto", n_iterations=5).fit(X[:200], y[:200])
+        largest = DecisionMachineClassifier(max_leaves=16, n_iterations=5).fit(X[:200], y[:200])
+        assert auto.path_.sizes == (1, 2, 3, 4, 6, 8, 12, 16)
+        assert auto.machine_.n_leaves < 16
+        gains.append(auto.score(X[200:], y[200:]) - largest.score(X[200:], y[200:]))
+    assert np.mean(gains) >= 0
 
 
 def test_the_score_of_a_size_is_that_of_trees_that_have_not_seen_the_row():
