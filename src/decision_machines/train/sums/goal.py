@@ -98,8 +98,9 @@ class SumGoal:
         y, w = rows.y, rows.w / rows.w.sum()
         if self.n_classes is not None:
             share = (np.bincount(y, w, self.n_classes) + 1e-3) / (1 + 1e-3 * self.n_classes)
-            log: np.ndarray = np.log(share)
-            return log[1:] - log[:1] if self.n_classes == 2 else log - log.mean()
+            log = np.log(share)
+            margin: np.ndarray = log[1:] - log[:1] if self.n_classes == 2 else log - log.mean()
+            return margin
         y = y.reshape(len(rows), -1)[:, 0]
         if self.kind in ("absolute", "huber", "quantile"):
             at = self.parameter if self.kind == "quantile" and self.parameter else 0.5
