@@ -129,9 +129,12 @@ def test_refused():
 
 def test_verbs_of_an_assembly_work_or_are_refused_by_name():
     assembly = dm.convert(MODELS["bag of boosters"][0]().fit(Z, THREE))
-    for verb in ("margin", "apply", "row_function", "shap_values", "explore", "rules", "soften"):
+    for verb in ("apply", "row_function", "shap_values", "explore", "rules", "soften"):
         with pytest.raises(dm.UnsupportedModelError, match=verb):
             getattr(assembly, verb)
+    for verb in ("margin", "response"):  # which assemblies of soft trees have
+        with pytest.raises(dm.UnsupportedModelError, match=verb):
+            getattr(assembly, verb)(Z)
     for verb in ("predict_survival_function", "predict_parameters", "predict_quantiles"):
         with pytest.raises(dm.InputError, match=verb):
             getattr(assembly, verb)(Z)

@@ -209,7 +209,7 @@ class WriteVerbs:
         >>> import decision_machines as dm
         >>> text = dm.figure_one().to_sql(table="people", columns=["a", "b", "c", "d"], keep=["id"])
         >>> text.splitlines()[-3:]
-        ['SELECT k0 AS "id",', '  m0 AS "margin"', 'FROM s2']
+        ['SELECT k0 AS "id",', '  m0 AS "margin"', 'FROM done']
         """
         from ...libraries.sql.write import to_sql
 
