@@ -186,3 +186,18 @@ def test_scores_and_what_a_constant_would_score_are_weighted_alike(tmp_path):
     scores = json.loads(done.stdout)["scores"]
     assert scores["RMSE of the mean"] == pytest.approx(scores["RMSE"], abs=0.1)
     assert scores["RMSE of the mean"] < 3.5  # 9 off for most rows, were the mean unweighted
+
+
+def test_the_best_of_several_learners_is_written_soft(folder):
+    done = run(
+        folder, "train", "rows.csv", "--target", "price", "--drop", "id", "--drop", "sold",
+        "--best", "--time-limit", "3", "--validation", "0", "-o", "best.dm", "--json", "--quiet",
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    assert {"a constant"} < {candidate["name"] for candidate in report["tried"]}
+    soft = dm.load(folder / "best.dm")
+    rows = pd.read_csv(folder / "rows.csv").drop(columns=["id", "price", "sold"])
+    assert np.isfinite(soft.predict(rows)).all()
+    for options in (["--leaves", "4"], ["--optimal"], ["--oblique"], ["--leaf-cost", "1"]):
+        with pytest.raises(DecisionMachinesError, match="--best"):
+            run(folder, "train", "rows.csv", "--target", "price", "--best", *options)
