@@ -12,8 +12,8 @@ from torch import nn
 
 from ..errors import InputError
 from ..machine import Columns, DecisionMachine, Trees
-from .complete import class_output, value_output
-from .sizes import check_choice, check_positive, check_rows, check_size
+from .sizes import check_rows, check_size
+from .soft_leaves import SoftLeaves
 from .standardise import Standardise
 
 if TYPE_CHECKING:
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 DOING = "building soft bins"
 RUNNING = "running soft bins"
-LEAVES = ("values", "probabilities")
 MOST_LEAVES = 2**16
 
 
-class SoftBins(nn.Module):
+class SoftBins(SoftLeaves):
     """(..., in_features) → (..., out_features) by soft bins of each feature and their products.
 
     A feature's cuts divide it into bins; its weight in bin i is softmax((i x - Σ_{j<i} cut_j)/τ)_i,
@@ -63,7 +62,6 @@ class SoftBins(nn.Module):
     """
 
     features: Tensor
-    log_tau: Tensor
 
     def __init__(
         self,
@@ -82,7 +80,7 @@ class SoftBins(nn.Module):
         self.in_features = check_size(DOING, "in_features", in_features)
         self.out_features = check_size(DOING, "out_features", out_features)
         self.bins = check_size(DOING, "bins", bins, least=2)
-        self.leaves = check_choice(DOING, "leaves", leaves, LEAVES)
+        self._take_leaves(DOING, leaves)
         features = self._groups(groups, group_size)
         self.register_buffer("features", features)
         self.trees, self.group_size = features.shape
@@ -98,8 +96,7 @@ class SoftBins(nn.Module):
         n_leaves = self.bins**self.group_size
         self.cuts = nn.Parameter(torch.empty(self.trees, self.group_size, self.bins - 1))
         self.V = nn.Parameter(torch.empty(self.trees, n_leaves, self.out_features))
-        log_tau = math.log(check_positive(DOING, "tau", tau))
-        self.register_buffer("log_tau", torch.tensor(log_tau))
+        self._take_tau(DOING, tau)
         self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
@@ -128,22 +125,7 @@ class SoftBins(nn.Module):
         normal = torch.special.ndtri(share.double()).to(self.cuts.dtype)
         with torch.no_grad():
             self.cuts.copy_(normal + 0.1 * torch.randn(self.cuts.shape))
-        std = self.trees**-0.5 if self.leaves == "values" else 0.1
-        nn.init.normal_(self.V, std=std)
-
-    @property
-    def tau(self) -> float:
-        """The temperature: the smaller, the nearer to hard bins."""
-        return float(self.log_tau.exp())
-
-    @tau.setter
-    def tau(self, tau: float) -> None:
-        with torch.no_grad():
-            self.log_tau.fill_(math.log(check_positive("setting a temperature", "tau", tau)))
-
-    def values(self) -> Float[Tensor, "T l k"]:
-        """What each leaf adds to the answer."""
-        return self.V if self.leaves == "values" else self.V.softmax(-1) / self.trees
+        self._reset_leaves()
 
     def forward(self, x: Float[Tensor, "... n"]) -> Float[Tensor, "... k"]:
         """The sum of leaf values by soft weights; of probabilities, their average."""
@@ -211,7 +193,6 @@ class SoftBins(nn.Module):
             V = self.values().double().cpu().numpy().reshape(-1, self.out_features)
         t = np.concatenate([t for _, _, t in parts])
         column = np.concatenate([column for _, column, _ in parts])
-        is_classes = self.leaves == "probabilities"
         is_gap_right = np.concatenate([mean[c] > t for _, c, t in parts])  # gaps stand at the mean
         return DecisionMachine(
             columns=Columns(self.in_features, np.float64),
@@ -221,7 +202,7 @@ class SoftBins(nn.Module):
             children=children,
             V=V,
             trees=Trees(np.arange(self.trees + 1) * size),
-            output=(class_output if is_classes else value_output)(self.out_features),
+            output=self._output(),
             source="SoftBins",
         )
 

@@ -13,16 +13,10 @@ from ..relax.paths import Paths
 from ..relax.soft_tree import has_kernel
 from ..relax.soft_tree_plain import soft_tree_sum_by_level, soft_tree_weights
 from ..relax.sparse import entmax15
-from .complete import (
-    class_output,
-    complete_children,
-    complete_machine,
-    completed,
-    test_starts,
-    value_output,
-)
+from .complete import complete_children, complete_machine, completed, test_starts
 from .mixed_soft import soft_tree_sum_mixed
 from .sizes import MOST_DEPTH, check_choice, check_positive, check_rows, check_size
+from .soft_leaves import SoftLeaves
 from .standardise import Standardise
 
 if TYPE_CHECKING:
@@ -36,13 +30,12 @@ if TYPE_CHECKING:
 DOING = "building a tree layer"
 RUNNING = "running a tree layer"
 FORMS = ("oblique", "axis")
-LEAVES = ("values", "probabilities")
 NORMS = ("batch", "fixed")
 SPREAD_OF_LOGITS = 2.0
 """Of the selection's logits at the start: 1.5-entmax of 32 of them keeps about 4 columns."""
 
 
-class TreeLayer(nn.Module):
+class TreeLayer(SoftLeaves):
     """(..., in_features) → (..., out_features) by soft trees, each a product of gates down a tree.
 
     Test j sends a row right with σ(slope_j (g_j - t_j) / τ), where g_j is a weighted sum of the
@@ -87,8 +80,6 @@ class TreeLayer(nn.Module):
     DecisionMachine(5 trees, 20 leaves, depth 2, 4 features, 3 outputs, oblique; TreeLayer)
     """
 
-    log_tau: Tensor
-
     def __init__(
         self,
         in_features: int,
@@ -109,7 +100,7 @@ class TreeLayer(nn.Module):
         self.depth = check_size(DOING, "depth", depth, most=MOST_DEPTH)
         self.trees = check_size(DOING, "trees", trees)
         self.form = check_choice(DOING, "form", form, FORMS)
-        self.leaves = check_choice(DOING, "leaves", leaves, LEAVES)
+        self._take_leaves(DOING, leaves)
         self.norm = check_choice(DOING, "norm", norm, NORMS)
         self.paths = Paths(complete_children(self.depth, self.trees), self._starts())
         J, L, n = self.paths.n_tests, self.paths.n_leaves, self.in_features
@@ -122,8 +113,7 @@ class TreeLayer(nn.Module):
         self.t = nn.Parameter(torch.empty(J))
         self.log_slope = nn.Parameter(torch.empty(J))
         self.V = nn.Parameter(torch.empty(L, self.out_features))
-        log_tau = math.log(check_positive(DOING, "tau", tau))
-        self.register_buffer("log_tau", torch.tensor(log_tau))
+        self._take_tau(DOING, tau)
         self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
@@ -139,20 +129,9 @@ class TreeLayer(nn.Module):
             nn.init.normal_(self.logits, std=SPREAD_OF_LOGITS)
             nn.init.normal_(self.t, std=0.7)
         nn.init.zeros_(self.log_slope)
-        std = self.trees**-0.5 if self.leaves == "values" else 0.1
-        nn.init.normal_(self.V, std=std)
+        self._reset_leaves()
 
-    # ------------------------------------------------------------------ temperature and scale
-
-    @property
-    def tau(self) -> float:
-        """The temperature: the smaller, the nearer to hard trees."""
-        return float(self.log_tau.exp())
-
-    @tau.setter
-    def tau(self, tau: float) -> None:
-        with torch.no_grad():
-            self.log_tau.fill_(math.log(check_positive("setting a temperature", "tau", tau)))
+    # ------------------------------------------------------------------ scale
 
     def slopes(self) -> Float[Tensor, "J"]:
         """slope / τ of every test."""
@@ -179,10 +158,6 @@ class TreeLayer(nn.Module):
         else:
             out = self._sum(self._gate_values(rows), V)
         return out.reshape(*x.shape[:-1], self.out_features)
-
-    def values(self) -> Float[Tensor, "L k"]:
-        """What each leaf adds to the answer."""
-        return self.V if self.leaves == "values" else self.V.softmax(-1) / self.trees
 
     def selection(self) -> Float[Tensor, "J n"]:
         """The weight of every feature in every test."""
@@ -299,8 +274,6 @@ class TreeLayer(nn.Module):
         mean, spread = (
             part.double().cpu().numpy() for part in (self.inputs.mean, self.inputs.spread)
         )
-        is_classes = self.leaves == "probabilities"
-        output = (class_output if is_classes else value_output)(self.out_features)
         missing = None
         if keep_one:
             column, t = (part.cpu().numpy() for part in self._hard_tests())
@@ -315,7 +288,7 @@ class TreeLayer(nn.Module):
             V,
             self.in_features,
             self.depth,
-            output=output,
+            output=self._output(),
             source="TreeLayer",
             missing=missing,
         )
