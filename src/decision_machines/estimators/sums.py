@@ -92,12 +92,12 @@ def refuse_interval(estimator: Any) -> None:
 
 def _goal_of_numbers(estimator: Any, doing: str) -> SumGoal:
     name = OBJECTIVES.get(estimator.criterion, estimator.criterion)
-    if name.partition(":")[0] not in OF_NUMBERS:
-        known = [*OBJECTIVES, *(n for n in OF_NUMBERS if n not in OBJECTIVES.values())]
-        raise InputError(
-            doing, f"criterion={name!r} with n_trees='auto'", f"use one of {', '.join(known)}"
-        )
-    return SumGoal.of_numbers(f"quantile:{estimator.quantile}" if name == "quantile" else name)
+    return SumGoal.of_numbers(
+        f"quantile:{estimator.quantile}" if name == "quantile" else name,
+        doing=doing,
+        asked=f"criterion={estimator.criterion!r} with n_trees='auto'",
+        known=[*OBJECTIVES, *(n for n in OF_NUMBERS if n not in OBJECTIVES.values())],
+    )
 
 
 def _check_torch(doing: str) -> None:

@@ -11,6 +11,8 @@ from ...errors import InputError
 from ...machine import Columns, DecisionMachine, Output, Trees
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jaxtyping import Float, Num
 
     from ..rows import Rows
@@ -42,12 +44,27 @@ class SumGoal:
         return cls("logistic" if n_classes == 2 else "softmax", n_classes)
 
     @classmethod
-    def of_numbers(cls, objective: str = "squared") -> SumGoal:
-        """Refuses what is not an objective for single numbers."""
+    def of_numbers(
+        cls,
+        objective: str = "squared",
+        *,
+        doing: str = DOING,
+        asked: str | None = None,
+        known: Iterable[str] = OF_NUMBERS,
+    ) -> SumGoal:
+        """Refuses what is not an objective for single numbers.
+
+        Parameters
+        ----------
+        objective
+            One of `OF_NUMBERS`.
+        doing, asked, known
+            What the refusal says: what the caller was doing, what it was asked for, and the names
+            that it knows objectives by.
+        """
         if objective.partition(":")[0] not in OF_NUMBERS:
-            raise InputError(
-                DOING, f"objective={objective!r}", f"use one of {', '.join(OF_NUMBERS)}"
-            )
+            found = f"objective={objective!r}" if asked is None else asked
+            raise InputError(doing, found, f"use one of {', '.join(known)}")
         from ..tune.objectives import objective_for
 
         probe = cls(objective).constant(1, np.array([1.0]))
