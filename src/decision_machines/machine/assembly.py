@@ -124,6 +124,10 @@ class Assembly(AssemblyVerbs, Part):
         known = name in {f.name for f in fields(DecisionMachine)} or hasattr(DecisionMachine, name)
         if name.startswith("_") or not known:
             raise AttributeError(f"'Assembly' object has no attribute {name!r}")
+        self._refuse(name)
+
+    def _refuse(self, name: str) -> NoReturn:
+        """Say that a verb or a field is one machine's, which a rule of several does not have."""
         raise UnsupportedModelError(
             f"asking an assembly for its {name}",
             f"it is a {self.rule} of {len(self.members)} machines, not one machine",
