@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -73,57 +74,36 @@ CONSTRAINTS: dict[str, tuple[Any, ...]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class _DecisionMachine:
-    """What classifier and regressor share: their parameters, the fit, and soft answers."""
+    """What classifier and regressor share: their parameters, the fit, and soft answers.
 
-    def __init__(
-        self,
-        n_trees: int | str = 1,
-        *,
-        max_leaves: int | str = MAX_LEAVES,
-        max_depth: int | None = None,
-        criterion: str = "squared_error",
-        oblique: bool = False,
-        leaves: str = "constant",
-        soft: bool = False,
-        min_samples_leaf: int | None = None,
-        leaf_cost: float = 0.0,
-        feature_costs: Any = None,
-        monotone: Any = None,
-        learning_rate: float | None = 0.1,
-        n_iterations: int | None = None,
-        time_limit: float | None = None,
-        early_stopping: bool = True,
-        patience: int = 20,
-        validation_fraction: float | None = None,
-        warm_start: bool = False,
-        random_state: Any = 0,
-        n_threads: int | None = None,
-        verbose: Verbosity = False,
-        keep_best_on_interrupt: bool = False,
-    ) -> None:
-        self.n_trees = n_trees
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.criterion = criterion
-        self.oblique = oblique
-        self.leaves = leaves
-        self.soft = soft
-        self.min_samples_leaf = min_samples_leaf
-        self.leaf_cost = leaf_cost
-        self.feature_costs = feature_costs
-        self.monotone = monotone
-        self.learning_rate = learning_rate
-        self.n_iterations = n_iterations
-        self.time_limit = time_limit
-        self.early_stopping = early_stopping
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.verbose = verbose
-        self.keep_best_on_interrupt = keep_best_on_interrupt
+    The fields are the parameters: scikit-learn reads them from the signature that is made of them.
+    """
+
+    n_trees: int | str = 1
+    _: KW_ONLY
+    max_leaves: int | str = MAX_LEAVES
+    max_depth: int | None = None
+    criterion: str = "squared_error"
+    oblique: bool = False
+    leaves: str = "constant"
+    soft: bool = False
+    min_samples_leaf: int | None = None
+    leaf_cost: float = 0.0
+    feature_costs: Any = None
+    monotone: Any = None
+    learning_rate: float | None = 0.1
+    n_iterations: int | None = None
+    time_limit: float | None = None
+    early_stopping: bool = True
+    patience: int = 20
+    validation_fraction: float | None = None
+    warm_start: bool = False
+    random_state: Any = 0
+    n_threads: int | None = None
+    verbose: Verbosity = False
+    keep_best_on_interrupt: bool = False
 
     _takes_missing = True
     _takes_labels = True
@@ -272,6 +252,7 @@ class _DecisionMachine:
         return torch.cat(blocks).numpy().astype(self.machine_.output.dtype)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     """One small and accurate tree, or many, of tests on one feature or on all.
 
@@ -376,64 +357,14 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
     3
     """
 
+    criterion: str = "accuracy"
+    class_weight: Any = None
+
     _constraints = CONSTRAINTS | {
         "class_weight": CLASS_WEIGHT,
         "criterion": (OneOf(OF_CLASSES),),
         "leaves": (OneOf(("constant",)),),
     }
-
-    def __init__(
-        self,
-        n_trees: int | str = 1,
-        *,
-        max_leaves: int | str = MAX_LEAVES,
-        max_depth: int | None = None,
-        criterion: str = "accuracy",
-        oblique: bool = False,
-        leaves: str = "constant",
-        soft: bool = False,
-        min_samples_leaf: int | None = None,
-        leaf_cost: float = 0.0,
-        feature_costs: Any = None,
-        monotone: Any = None,
-        learning_rate: float | None = 0.1,
-        n_iterations: int | None = None,
-        time_limit: float | None = None,
-        early_stopping: bool = True,
-        patience: int = 20,
-        validation_fraction: float | None = None,
-        warm_start: bool = False,
-        class_weight: Any = None,
-        random_state: Any = 0,
-        n_threads: int | None = None,
-        verbose: Verbosity = False,
-        keep_best_on_interrupt: bool = False,
-    ) -> None:
-        super().__init__(
-            n_trees,
-            max_leaves=max_leaves,
-            max_depth=max_depth,
-            criterion=criterion,
-            oblique=oblique,
-            leaves=leaves,
-            soft=soft,
-            min_samples_leaf=min_samples_leaf,
-            leaf_cost=leaf_cost,
-            feature_costs=feature_costs,
-            monotone=monotone,
-            learning_rate=learning_rate,
-            n_iterations=n_iterations,
-            time_limit=time_limit,
-            early_stopping=early_stopping,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_threads=n_threads,
-            verbose=verbose,
-            keep_best_on_interrupt=keep_best_on_interrupt,
-        )
-        self.class_weight = class_weight
 
     def fit(
         self,
@@ -469,6 +400,7 @@ class DecisionMachineClassifier(_DecisionMachine, MachineClassifier):
         return np.ones((len(margins), 1)) if len(self.classes_) == 1 else found
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     """One small and accurate tree, or many, for numbers.
 
@@ -495,66 +427,14 @@ class DecisionMachineRegressor(_DecisionMachine, MachineRegressor):
     True
     """
 
+    quantile: float = 0.5
+    interval: float | None = None
+
     _constraints = CONSTRAINTS | {
         "criterion": (Kind((str,), "the name of a criterion"),),
         "quantile": (Number(0.0, 1.0, beyond=True),),
         "interval": (NOTHING, Number(0.0, 1.0, beyond=True)),
     }
-
-    def __init__(
-        self,
-        n_trees: int | str = 1,
-        *,
-        max_leaves: int | str = MAX_LEAVES,
-        max_depth: int | None = None,
-        criterion: str = "squared_error",
-        quantile: float = 0.5,
-        oblique: bool = False,
-        leaves: str = "constant",
-        soft: bool = False,
-        min_samples_leaf: int | None = None,
-        leaf_cost: float = 0.0,
-        feature_costs: Any = None,
-        monotone: Any = None,
-        learning_rate: float | None = 0.1,
-        n_iterations: int | None = None,
-        time_limit: float | None = None,
-        early_stopping: bool = True,
-        patience: int = 20,
-        validation_fraction: float | None = None,
-        warm_start: bool = False,
-        interval: float | None = None,
-        random_state: Any = 0,
-        n_threads: int | None = None,
-        verbose: Verbosity = False,
-        keep_best_on_interrupt: bool = False,
-    ) -> None:
-        super().__init__(
-            n_trees,
-            max_leaves=max_leaves,
-            max_depth=max_depth,
-            criterion=criterion,
-            oblique=oblique,
-            leaves=leaves,
-            soft=soft,
-            min_samples_leaf=min_samples_leaf,
-            leaf_cost=leaf_cost,
-            feature_costs=feature_costs,
-            monotone=monotone,
-            learning_rate=learning_rate,
-            n_iterations=n_iterations,
-            time_limit=time_limit,
-            early_stopping=early_stopping,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_threads=n_threads,
-            verbose=verbose,
-            keep_best_on_interrupt=keep_best_on_interrupt,
-        )
-        self.quantile = quantile
-        self.interval = interval
 
     def fit(
         self,
