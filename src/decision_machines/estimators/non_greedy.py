@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ..train.fit import Fit
@@ -45,39 +46,24 @@ CONSTRAINTS: dict[str, tuple[Any, ...]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class _NonGreedyTree:
-    """What classifier and regressor share: their parameters and the fit."""
+    """What classifier and regressor share: their parameters, which are the fields, and the fit."""
 
-    def __init__(
-        self,
-        max_leaves: int | str = 16,
-        *,
-        max_depth: int | None = None,
-        axis_aligned: bool = False,
-        n_restarts: int = 2,
-        radii: Sequence[float] = (1.0, 4.0, 16.0),
-        n_epochs: int = 40,
-        batch_size: int | None = None,
-        learning_rate: float = 0.5,
-        validation_fraction: float = 0.2,
-        random_state: Any = 0,
-        n_threads: int | None = None,
-        verbose: Verbosity = False,
-        keep_best_on_interrupt: bool = False,
-    ) -> None:
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.axis_aligned = axis_aligned
-        self.n_restarts = n_restarts
-        self.radii = radii
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.verbose = verbose
-        self.keep_best_on_interrupt = keep_best_on_interrupt
+    max_leaves: int | str = 16
+    _: KW_ONLY
+    max_depth: int | None = None
+    axis_aligned: bool = False
+    n_restarts: int = 2
+    radii: Sequence[float] = (1.0, 4.0, 16.0)
+    n_epochs: int = 40
+    batch_size: int | None = None
+    learning_rate: float = 0.5
+    validation_fraction: float = 0.2
+    random_state: Any = 0
+    n_threads: int | None = None
+    verbose: Verbosity = False
+    keep_best_on_interrupt: bool = False
 
     def _learned(self: Any, rows: Rows, seed: int) -> Fit:
         """One tree of rows that are read; some of them are held out to choose by."""
@@ -120,6 +106,7 @@ class _NonGreedyTree:
         self.feature_importances_ = feature_importances(self.machine_, rows.X, rows.w)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
     """One oblique tree whose tests are learned together, by a bound on the whole tree's loss.
 
@@ -178,42 +165,9 @@ class NonGreedyTreeClassifier(_NonGreedyTree, MachineClassifier):
     (True, True)
     """
 
-    _constraints = CONSTRAINTS | {"class_weight": CLASS_WEIGHT}
+    class_weight: Any = None
 
-    def __init__(
-        self,
-        max_leaves: int | str = 16,
-        *,
-        max_depth: int | None = None,
-        axis_aligned: bool = False,
-        n_restarts: int = 2,
-        radii: Sequence[float] = (1.0, 4.0, 16.0),
-        n_epochs: int = 40,
-        batch_size: int | None = None,
-        learning_rate: float = 0.5,
-        validation_fraction: float = 0.2,
-        class_weight: Any = None,
-        random_state: Any = 0,
-        n_threads: int | None = None,
-        verbose: Verbosity = False,
-        keep_best_on_interrupt: bool = False,
-    ) -> None:
-        super().__init__(
-            max_leaves,
-            max_depth=max_depth,
-            axis_aligned=axis_aligned,
-            n_restarts=n_restarts,
-            radii=radii,
-            n_epochs=n_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            validation_fraction=validation_fraction,
-            random_state=random_state,
-            n_threads=n_threads,
-            verbose=verbose,
-            keep_best_on_interrupt=keep_best_on_interrupt,
-        )
-        self.class_weight = class_weight
+    _constraints = CONSTRAINTS | {"class_weight": CLASS_WEIGHT}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the tree from rows X and labels y.
