@@ -100,6 +100,45 @@ def test_random_machines_are_equal(tmp_path):
         assert np.array_equal(values(leaves).reshape(len(X), -1), machine.apply(X))
 
 
+def test_machines_of_every_size_are_equal(tmp_path):
+    rng = np.random.default_rng(6)
+    make = lambda sizes, n: make_machine(sizes, rng, n_features=n, values="real")  # noqa: E731
+    machines = [
+        make([300, 2], 3),
+        make([400] * 12, 2),
+        make([700, 1, 90], 4),
+        make([400] * 3, 1200),
+    ]
+    rows = [probe_rows(m, 40) for m in machines]
+    asked = [
+        (path, [("margin", plain(X)), ("apply", plain(X))])
+        for path, X in zip(written(machines, tmp_path), rows, strict=True)
+    ]
+    for machine, X, (margins, leaves) in zip(machines, rows, run(asked), strict=True):
+        assert np.array_equal(values(margins), machine.margin(X), equal_nan=True)
+        assert np.array_equal(values(leaves), machine.apply(X))
+
+
+@pytest.mark.parametrize(
+    "thresholds",
+    [
+        [0.0, -0.0, 5e-324, 1e-310, -5e-324],
+        [-1.7e308, 1.7e308, 0.0, 1.0, 1.0],
+        [-np.inf, np.inf, 1.0, 2.0, 3.0],
+        [np.inf] * 5,
+        [1.0, 1.0 + 2**-52, 1.0 + 2**-51, 1e30, -3.0],
+    ],
+)
+def test_thresholds_of_any_spread_are_compared_exactly(thresholds, tmp_path):
+    machine = make_machine([6], np.random.default_rng(0), n_features=1, rules=False)
+    machine = replace(machine, t=np.array(thresholds, machine.t.dtype))
+    near = [np.nextafter(t, to) for t in machine.t for to in (-np.inf, np.inf)]
+    X = np.array([*machine.t, *near, 0.0, -np.inf, np.inf, np.nan])[:, None]
+    path = machine.to_javascript(tmp_path / "m.mjs")
+    ((leaves,),) = run([(path, [("apply", plain(X))])])
+    assert np.array_equal(values(leaves), machine.apply(X))
+
+
 def test_models_of_every_library(tmp_path):
     machines = [dm.convert(model) for library in LIBRARIES for model in models(library).values()]
     coded = [replace(m, columns=m.columns.coded()) for m in machines]

@@ -111,12 +111,29 @@ export function margins(machine, cast, exits) {
 
 /** Add the values of the exit leaves, tree after tree. */
 function addLeaves({ V, testStart, feeds, width, nTrees, output }, exits, total) {
+  if (output.k === 1 && width === 1) {
+    total[0] = addedLeaves(V, testStart, exits, nTrees, total[0], output.single);
+    return;
+  }
   const round = rounding(output.single);
   for (let tree = 0; tree < nTrees; tree += 1) {
     const at = (testStart[tree] + tree + exits[tree]) * width;
     if (feeds[tree] >= 0) total[feeds[tree]] += round(V[at]);
     else for (let c = 0; c < width; c += 1) total[c] += round(V[at + c]);
   }
+}
+
+/** The sum of a single output: in a variable, an addition does not wait for memory. */
+function addedLeaves(V, testStart, exits, nTrees, first, single) {
+  let total = first;
+  if (single) {
+    for (let tree = 0; tree < nTrees; tree += 1) {
+      total = Math.fround(total + Math.fround(V[testStart[tree] + tree + exits[tree]]));
+    }
+  } else {
+    for (let tree = 0; tree < nTrees; tree += 1) total += V[testStart[tree] + tree + exits[tree]];
+  }
+  return total;
 }
 
 /** The same for leaves that are functions, and for the least or the largest value. */

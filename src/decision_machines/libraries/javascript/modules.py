@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MODULES = ("rounding", "machine", "columns", "walk", "evaluate", "links", "decisions")
+MODULES = ("rounding", "machine", "columns", "ranks", "walk", "evaluate", "links", "decisions")
 """Each after those that it imports."""
 IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
 EXPORT = re.compile(r"^export ", re.MULTILINE)
