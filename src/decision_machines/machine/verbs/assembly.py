@@ -146,7 +146,7 @@ class AssemblyVerbs:
         from ...run.soft import margin
 
         if self.rule != RULE:
-            self.__getattr__("margin")
+            self._refuse("margin")
         return margin(self, X, n_threads=n_threads, engine=engine, skip=skip)
 
     def response(
@@ -156,7 +156,7 @@ class AssemblyVerbs:
         from ...run.soft import response
 
         if self.rule != RULE:
-            self.__getattr__("response")
+            self._refuse("response")
         return response(self, X, n_threads=n_threads, engine=engine)
 
     def save(self: Assembly, path: str | os.PathLike[str]) -> None:
