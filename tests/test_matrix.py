@@ -67,11 +67,20 @@ def test_files_of_another_environment_are_counted_by_what_became_of_them():
     sys.path.insert(0, str(ROOT / "tests" / "compatibility"))
     from check_files import summary
 
-    found = summary({"a.json": "equal", "b.skops": "refused: old", "c.json": "refused: old"})
+    found = summary(
+        {
+            "a.json": "equal",
+            "b.skops": "refused: old",
+            "c.json": "refused: old",
+            "d.dm": "probabilities rounded",
+            "e.dm": "margin differs",
+        }
+    )
     assert found == {
         "equal": 1,
+        "rounded": ["d.dm"],
         "refused": ["b.skops: refused: old"],
-        "failed": ["c.json: refused: old"],
+        "failed": ["c.json: refused: old", "e.dm: margin differs"],
     }
     assert summary({})["failed"] == ["there is no file"]
 

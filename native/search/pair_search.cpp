@@ -7,7 +7,8 @@
 
 namespace dm::search {
 
-// The feature's bins in groups of about as many of the node's rows.
+// The feature's bins in groups of about as many of the node's rows; each its own where they are
+// few.
 void PairSearch::group(int32_t feature, int64_t place) {
     const uint8_t* column = rows_.bin + int64_t{feature} * rows_.m;
     int64_t rows_of[256] = {}, left = 0;
@@ -16,13 +17,17 @@ void PairSearch::group(int32_t feature, int64_t place) {
     uint8_t group_of[256] = {};
     int32_t* last = &last_[place * groups_];
     int32_t at = 0, n = 0;
-    int64_t held = 0;
+    int64_t held = 0, to_come = 0;  // rows of this group; bins that have rows
+    for (int32_t b = 0; b < kMostBins; ++b) to_come += rows_of[b] != 0;
     for (int32_t b = 0; b < kMostBins; ++b) {
         group_of[b] = static_cast<uint8_t>(at);
         if (rows_of[b] == 0) continue;
         last[at] = b, n = at + 1;
-        held += rows_of[b];
-        if (at < groups_ - 1 && held * (groups_ - at) >= left) left -= held, held = 0, ++at;
+        held += rows_of[b], --to_come;
+        const int32_t groups_to_come = groups_ - 1 - at;
+        if (groups_to_come > 0 &&
+            (held * (groups_to_come + 1) >= left || to_come <= groups_to_come))
+            left -= held, held = 0, ++at;
     }
     n_groups_[place] = n;
     group_of[kMissingBin] = static_cast<uint8_t>(n);

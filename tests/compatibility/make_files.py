@@ -51,6 +51,7 @@ def make(folder: Path, libraries: tuple[str, ...] = ("sklearn", "xgboost", "ligh
     about = {
         "python": sys.version.split()[0],
         "versions": {n: v for n in VERSIONS if (v := version_of(n))},
+        "exponentials": exponentials(),
         "files": entries,
     }
     (folder / "files.json").write_text(json.dumps(about, default=int))
@@ -92,6 +93,11 @@ def answers_of(model, rows):
         if array.dtype == object:
             found[name] = array.astype(str)
     return found
+
+
+def exponentials():
+    """What this NumPy makes of some exponents, to tell whether another makes the same of them."""
+    return np.exp(np.linspace(-20, 20, 4001)).tolist()
 
 
 def labels(machine):

@@ -102,6 +102,8 @@ def test_a_changed_field_is_refused_or_changes_nothing(data):
         # A number may be written as text, and another number is another model.
         if isinstance(old, (int, float, str)) and isinstance(new, (int, float, str)):
             new = None
+        if key == "oblivious_trees" and new is None:
+            return  # what CatBoost writes of a model without trees
         holder[key] = new
     try:
         machine = dm.convert(write(changed))

@@ -121,7 +121,7 @@ def test_what_a_killed_run_left_of_one_file_is_cleared_away_by_the_next(machine,
 def test_interrupted_by_the_keyboard_it_says_so_and_leaves_no_half_file(machine, model_file, data):
     folder, frame = data
     out = folder / "out"
-    call = ["predict", model_file, folder / "in", "-o", out, *WORDS, "--rows-at-once", 5]
+    call = ["predict", model_file, folder / "in", "-o", out, *WORDS, "--rows-at-once", 1]  # slow
     process = subprocess.Popen(command(*call), stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not any(name[0] != "." for name in files(out)):
         time.sleep(0.001)

@@ -30,6 +30,7 @@ def exchange(readers: dict[str, Path], folder: Path) -> int:
             n_failed += len(found["failed"])
             print(
                 f"files of {maker} read by {reader}: {found['equal']} equal, "
+                f"{len(found['rounded'])} with rounded probabilities, "
                 f"{len(found['refused'])} refused, {len(found['failed'])} failed",
                 flush=True,
             )
@@ -38,7 +39,7 @@ def exchange(readers: dict[str, Path], folder: Path) -> int:
 
 
 def read_files(inside: Path, files: Path) -> dict[str, Any]:
-    """How many files are equal to the bit; those refused and those that fail, with the reason."""
+    """How many files are equal to the bit; the others by name (see check_files.py)."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
         subprocess.run([inside, SCRIPTS / "check_files.py", files, out], capture_output=True)

@@ -39,9 +39,11 @@ torch.
 FILES = """## Files
 
 Models of scikit-learn, XGBoost, LightGBM and CatBoost, written in the environment of the row and
-read in that of the column: margins, exit leaves and predictions, equal to the bit. A skops or
-pickle file is a copy of scikit-learn's objects; a release that cannot make them again refuses it
-by name.
+read in that of the column: margins, exit leaves, predictions and probabilities, equal to the bit.
+A skops or pickle file is a copy of scikit-learn's objects; a release that cannot make them again
+refuses it by name. *Rounded*: all is equal but probabilities of scikit-learn's classes that call
+NumPy's exponential, where the two NumPys give other last digits for the same exponents on this
+processor; they differ by at most 4 units of rounding.
 
 """
 
@@ -114,6 +116,7 @@ def _exchanged(one: dict[str, Any] | None) -> str:
         return NOT_RUN
     parts = [f"{one['equal']} equal"]
     parts += [f"**{len(one['failed'])} wrong**"] if one["failed"] else []
+    parts += [f"{len(one['rounded'])} rounded"] if one["rounded"] else []
     parts += [f"{len(one['refused'])} refused"] if one["refused"] else []
     return ", ".join(parts)
 

@@ -96,12 +96,16 @@ def build(release: str, machine: str, out: Path) -> Path:
         (raw,) = Path(folder).glob("*.whl")
         tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
         repaired = Path(folder) / "repaired"
+        # auditwheel takes no tag of another processor by name, but finds it from the wheel.
+        asked = tag if machine == platform.machine() else "auto"
         subprocess.run(
-            [python, "-m", "auditwheel", "repair", "--plat", tag, "-w", repaired, raw],
+            [python, "-m", "auditwheel", "repair", "--plat", asked, "-w", repaired, raw],
             check=True,
             env=settings,
         )
         (wheel,) = repaired.glob("*.whl")
+        if tag not in wheel.name:
+            raise SystemExit(f"auditing the wheel of Python {release}: {wheel.name} is not {tag}")
         if "abi3" in wheel.name:
             subprocess.run([python, "-m", "abi3audit", "--strict", "--summary", wheel], check=True)
         out.mkdir(parents=True, exist_ok=True)

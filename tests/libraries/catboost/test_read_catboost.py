@@ -427,6 +427,20 @@ def test_an_unfitted_model_and_a_strange_object_are_refused():
         read_catboost(Pool(X, y))
 
 
+def test_a_file_that_lost_its_trees_is_refused_and_one_without_trees_is_read(tmp_path):
+    model = CatBoostRegressor(**SMALL).fit(X, y)
+    model.shrink(0)
+    path = tmp_path / "model.json"
+    model.save_model(str(path), format="json")
+    document = json.loads(path.read_text())
+    (bias,) = document["scale_and_bias"][1]
+    assert set(dm.load(path).margin(X).ravel()) == {bias}
+    del document["oblivious_trees"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(dm.ModelFormatError, match="neither oblivious_trees nor trees"):
+        dm.load(path)
+
+
 # ---------------------------------------------------------------------- files
 
 

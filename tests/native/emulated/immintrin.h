@@ -30,6 +30,27 @@ inline simde__m512 _mm512_i32gather_ps(simde__m512i index, const void* base, int
     return simde_mm512_loadu_ps(found);
 }
 
+inline simde__m512i _mm512_i32gather_epi32(simde__m512i index, const void* base, int scale) {
+    return simde_mm512_castps_si512(_mm512_i32gather_ps(index, base, scale));
+}
+
+inline simde__m512i _mm512_cvtepu16_epi32(simde__m256i words) {
+    uint16_t from[16];
+    int32_t to[16];
+    simde_mm256_storeu_si256(reinterpret_cast<simde__m256i*>(from), words);
+    for (int i = 0; i < 16; ++i) to[i] = from[i];
+    return simde_mm512_loadu_si512(to);
+}
+
+inline simde__m512i _mm512_mask_loadu_epi8(simde__m512i otherwise, __mmask64 mask,
+                                           const void* from) {
+    uint8_t found[64];
+    simde_mm512_storeu_si512(found, otherwise);
+    for (int i = 0; i < 64; ++i)
+        if (mask >> i & 1) found[i] = static_cast<const uint8_t*>(from)[i];
+    return simde_mm512_loadu_si512(found);
+}
+
 inline simde__m512i _mm512_cvtepu8_epi32(simde__m128i bytes) {
     uint8_t from[16];
     int32_t to[16];

@@ -17,6 +17,8 @@ from .fields import CTR_TABLE, DOCUMENT, NODE, SPLIT
 from .parts import CatFeature, FloatFeature, Nodes, Parts, refuse, symmetric_nodes
 
 NAN_TREATMENTS = ("AsIs", "AsFalse", "AsTrue")
+WITHOUT_SCALE = [1.0, [0.0]]
+"""Scale and bias where a file does not tell them, as CatBoost itself has it."""
 
 
 def parse_json(data: bytes, doing: str) -> Parts:
@@ -44,12 +46,14 @@ def parse_json(data: bytes, doing: str) -> Parts:
             "two CTRs that share one table's name in ctr_data, which keeps one table alone",
             "save the model as .cbm, which keeps both",
         )
-    scale, bias = reader.scale_and_bias(model.get("scale_and_bias"))
+    scale, bias = reader.scale_and_bias(model.get("scale_and_bias", WITHOUT_SCALE))
     if "trees" in model:
         nodes, values, tests, weights = reader.free_trees(
             reader.sequence(model, "trees"), len(bias)
         )
     else:
+        if "oblivious_trees" not in model:  # null in a model without trees
+            refuse(doing, "it has neither oblivious_trees nor trees")
         trees = reader.sequence(model, "oblivious_trees")
         nodes, values, tests, weights = reader.symmetric_trees(trees, len(bias))
     reader.check_tests(tests, floats, cats)
@@ -212,8 +216,6 @@ class _Reader:
         return CtrTable.sorted(keys[is_used], rows[is_used], denominator, self.doing)
 
     def scale_and_bias(self, value: Any) -> tuple[float, np.ndarray]:
-        if value is None:
-            return 1.0, np.zeros(1)
         if not isinstance(value, list) or len(value) != 2:
             refuse(self.doing, f"scale_and_bias is {_short(value)}")
         scale, bias = value
