@@ -40,8 +40,8 @@ def main(folder: Path) -> None:
                 n_compared += wanted.size
     print(
         f"Python {platform.python_version()} {platform.machine()}, "
-        f"{', '.join(dm.engine_info()['available'])}: {n_compared} answers ({', '.join(KINDS)}) are "
-        "XGBoost's to the bit"
+        f"{', '.join(dm.engine_info()['available'])}: {n_compared} answers ({', '.join(KINDS)}) "
+        "are XGBoost's to the bit"
     )
 
 
