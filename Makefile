@@ -11,7 +11,7 @@ CORES  ?= 2
 CXX_FILES = $(shell find native tests/native -name '*.?pp')
 
 .PHONY: help demo test lint format stubs bench train-bench docs checks-ready sanitize \
-        native-targets native-odr native-elsewhere wheels wheels-arm matrix matrix-fast clean
+        native-targets native-odr native-elsewhere wasm wheels wheels-arm matrix matrix-fast clean
 
 help:
 	@echo "make demo    the paper's example and a forest, on the terminal"
@@ -25,6 +25,7 @@ help:
 	@echo "make native-targets  the kernels by every compiler here, and for ARM in an emulator"
 	@echo "make native-odr  the native module linked with all its types in view (GCC)"
 	@echo "make native-elsewhere  the C++ compiled for macOS, Windows and ARM (cross compiler)"
+	@echo "make wasm    the engine as WebAssembly, and its tests in node (emscripten)"
 	@echo "make wheels  wheels for Linux, audited, then used in clean environments; wheels-arm: for ARM"
 	@echo "make matrix  conformance tests on every Python, oldest and newest releases; matrix-fast: a part"
 	@echo "make docs    the documentation, into docs/_build/html"
@@ -118,6 +119,11 @@ wheels:
 wheels-arm:
 	$(PYTHON) tools/wheels/build.py --machine aarch64
 	tools/wheels/check_arm.sh
+
+# Debian: emscripten and nodejs.
+wasm: $(VENV)/.test-stamp
+	tools/wasm/build.sh
+	$(BIN)/python -m pytest -q tests/native/test_wasm.py
 
 native-elsewhere:
 	$(PYTHON) -m venv build/zig-env

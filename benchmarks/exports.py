@@ -1,4 +1,4 @@
-"""Machines outside Python beside other exporters: C, JavaScript, SQL, the C library.
+"""Machines outside Python beside other exporters: C, JavaScript, WebAssembly, SQL, the C library.
 
     python benchmarks/exports.py FOLDER [--write]
 
@@ -6,7 +6,8 @@ Models, and what rivals make of them, are kept in FOLDER, where a second run fin
 code takes minutes to compile. Equality comes first; then calls by turns, in one process, and the
 lowest ratio of all rounds is what counts. `--write` puts the figures into
 benchmarks/results/exports.json and into the table of docs/where-can-it-run.md. Needs gcc and node,
-and the rivals: tl2cgen, treelite, m2cgen, orbital; what is not there is left out.
+for WebAssembly `make wasm` and `npm install onnxruntime-web` in FOLDER, and the rivals: tl2cgen,
+treelite, m2cgen, orbital; what is not there is left out.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import shutil
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +55,36 @@ const equal = X.filter((x, i) => margin(x)[0] === m[i]).length;
 const rounds = [];
 for (let r = 0; r < 6; ++r) rounds.push([seconds(margin), seconds(score)]);
 console.log(JSON.stringify({equal, n: X.length, rounds: rounds.slice(1)}));
+"""
+
+WEB = """
+import {readFileSync} from "fs";
+import {open} from "./decision_machines.mjs";
+import * as ort from "onnxruntime-web";
+ort.env.wasm.numThreads = 1;
+const numbers = (path) => new Float64Array(new Uint8Array(readFileSync(path)).buffer);
+const X = numbers("rows.bin"), wanted = numbers("margins.bin");
+const model = (await open(readFileSync("decision_machines.wasm"))).load(readFileSync("model.dm"));
+const session = await ort.InferenceSession.create(new Uint8Array(readFileSync("model.onnx")), {
+  executionProviders: ["wasm"],
+});
+const f = model.nFeatures, n = X.length / f, name = session.inputNames[0];
+const ours = async (x) => model.margin(x);
+const theirs = async (x) =>
+  session.run({[name]: new ort.Tensor("float64", x, [x.length / f, f])});
+const seconds = async (call, x, times) => {
+  const t = performance.now();
+  for (let i = 0; i < times; ++i) await call(x);
+  return (performance.now() - t) / 1e3 / times;
+};
+const equal = (await ours(X)).filter((v, i) => v === wanted[i]).length;
+const rounds = {many: [], one: []};
+for (let r = 0; r < 6; ++r) {
+  rounds.many.push([await seconds(ours, X, 5), await seconds(theirs, X, 1)]);
+  const row = X.subarray(0, f);
+  rounds.one.push([await seconds(ours, row, 500), await seconds(theirs, row, 100)]);
+}
+console.log(JSON.stringify({equal, n, many: rounds.many.slice(1), one: rounds.one.slice(1)}));
 """
 
 
@@ -166,6 +199,37 @@ def in_javascript(folder: Path) -> dict[str, Any]:
     return {**summed(found["rounds"]), "bytes": size, "rows a call": len(X)}
 
 
+def in_webassembly(folder: Path) -> dict[str, Any]:
+    """The engine as WebAssembly in node, beside ONNX Runtime Web; one thread each."""
+    built = ROOT / "build" / "wasm"
+    if not (built / "decision_machines.wasm").exists():
+        raise ImportError("the engine is not built: make wasm")
+    if not (folder / "node_modules" / "onnxruntime-web").exists():
+        raise ImportError(f"onnxruntime-web is not there: npm install --prefix {folder}")
+    machine = dm.load(boosted(folder))
+    machine.save(folder / "model.dm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dm.InexactWarning)
+        (folder / "model.onnx").write_bytes(machine.to_onnx().SerializeToString())
+    for name in ("decision_machines.wasm", "decision_machines.mjs"):
+        shutil.copy(built / name, folder)
+    X = np.random.default_rng(1).standard_normal((2000, 50))
+    X.tofile(folder / "rows.bin")
+    machine.margin(X).tofile(folder / "margins.bin")
+    (folder / "web.mjs").write_text(WEB)
+    done = subprocess.run(
+        ["node", "web.mjs"], cwd=folder, check=True, capture_output=True, text=True
+    )
+    found = json.loads(done.stdout)
+    assert found["equal"] == found["n"]
+    return {
+        "many": summed(found["many"]),
+        "one": summed(found["one"]),
+        "bytes": (built / "decision_machines.wasm").stat().st_size,
+        "rows a call": len(X),
+    }
+
+
 def _write_m2cgen(folder: Path) -> None:
     import lightgbm
     import m2cgen
@@ -226,12 +290,18 @@ def in_duckdb(folder: Path) -> dict[str, Any]:
     }
 
 
-PARTS = {"c": in_c, "javascript": in_javascript, "duckdb": in_duckdb}
+PARTS = {
+    "c": in_c,
+    "javascript": in_javascript,
+    "webassembly": in_webassembly,
+    "duckdb": in_duckdb,
+}
 
 
 def table(found: dict[str, Any]) -> str:
     """The lines of the page."""
     c, script, duck = found["c"], found["javascript"], found["duckdb"]
+    web = found["webassembly"]
 
     def ratio(figures: dict[str, float]) -> str:
         return f"{figures['least']:.1f}–{figures['most']:.1f} ×"
@@ -254,6 +324,10 @@ def table(found: dict[str, Any]) -> str:
         f"{each(c['library'], n)} | {ratio(c['library'])} TL2cgen |",
         f"| JavaScript in node | the same | {size(script['bytes'])} | {each(script, m)} | "
         f"{ratio(script)} m2cgen |",
+        f"| WebAssembly in node, 2 000 rows a call | the same | {size(web['bytes'])} for all "
+        f"models | {each(web['many'], web['rows a call'])} | {ratio(web['many'])} ONNX Runtime Web |",
+        f"| WebAssembly in node, one row a call | the same | the same | {each(web['one'], 1)} | "
+        f"{ratio(web['one'])} ONNX Runtime Web |",
         f"| SQL in DuckDB | 60 × depth 5 | {size(duck['bytes'])} | {each(duck['sql'], k)} | "
         f"{ratio(duck['sql'])} orbital, of whose rows {duck['rows equal in orbital']} are equal |",
         f"| function of DuckDB | the same | | {each(duck['function'], k)} | "

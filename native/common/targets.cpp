@@ -18,6 +18,8 @@ std::vector<std::string> find_targets() {
     if (processor.has_v4_vbmi()) found.push_back("v4_vbmi");
 #elif defined(__ARM_NEON)
     found.push_back("neon");
+#elif defined(__wasm_simd128__)
+    found.push_back("simd128");
 #endif
     return found;
 }

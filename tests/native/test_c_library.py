@@ -11,15 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from coded_cases import REFUSED, coded_answers, coded_cases
 from hypothesis import given
 from hypothesis import strategies as st
-from library_models import LIBRARIES, data, models
+from library_models import LIBRARIES, models
 from strategies import machines, probe_rows
 
 import decision_machines as dm
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "c" / "score.c"
-REFUSED = {"AdaBoostRegressor": "median", "CatBoostClassifier, labels": "look_ups"}
 
 
 @pytest.fixture(scope="module")
@@ -76,26 +76,16 @@ def content_of(machine, folder):
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_every_kind_of_model_is_equal_or_refused_by_name(library, name, tmp_path):
-    for label, model in models(name).items():
-        machine = dm.convert(model)
+    for label, machine, X in coded_cases(name):
         loaded = Loaded(library, content_of(machine, tmp_path))
         if loaded.model is None:
             assert REFUSED[label] in loaded.error, label
             continue
-        columns = machine.columns
-        X = np.zeros((0, machine.n_features))
-        if columns.names is None or not columns.categories:
-            X = data("two" if machine.n_features == 6 else "three")[0][:, : machine.n_features]
-            X = np.ascontiguousarray(X, np.float64)
-            if label.startswith(("GradientBoosting", "AdaBoost", "Isolation")):
-                X = np.nan_to_num(X)
         if X.shape[1] != machine.n_features:
             continue
-        plain = machine._prepared.compiled(machine)
-        for rows in (X, X[:1], X[:40], X[:0]):
-            wanted = plain.coded(rows.astype(columns.dtype), False)
-            assert np.array_equal(loaded.margin(np.ascontiguousarray(rows)), wanted), label
-        leaves = plain.coded(X.astype(columns.dtype), True)
+        margins, leaves = coded_answers(machine, X)
+        for n in (len(X), 1, 40, 0):
+            assert np.array_equal(loaded.margin(X[:n]), margins[:n]), label
         assert np.array_equal(loaded.apply(X), leaves), label
 
 

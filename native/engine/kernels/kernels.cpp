@@ -4,7 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#if defined(__x86_64__) && !defined(DM_SCALAR)
+// WebAssembly's compiler has Intel's names of what 128 bits can do.
+#if (defined(__x86_64__) || defined(__wasm_simd128__)) && !defined(DM_SCALAR)
 #include <immintrin.h>
 #endif
 #if defined(__ARM_NEON) && !defined(DM_SCALAR)
