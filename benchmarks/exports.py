@@ -313,6 +313,7 @@ def table(found: dict[str, Any]) -> str:
         return f"{n_bytes / 1e6:.1f} MB"
 
     n, m, k = c["rows a call"], script["rows a call"], duck["rows"]
+    wide = web["rows a call"]
     lines = [
         "| target | model | size | a row | speed beside |",
         "|---|---|---|---|---|",
@@ -325,7 +326,7 @@ def table(found: dict[str, Any]) -> str:
         f"| JavaScript in node | the same | {size(script['bytes'])} | {each(script, m)} | "
         f"{ratio(script)} m2cgen |",
         f"| WebAssembly in node, 2 000 rows a call | the same | {size(web['bytes'])} for all "
-        f"models | {each(web['many'], web['rows a call'])} | {ratio(web['many'])} ONNX Runtime Web |",
+        f"models | {each(web['many'], wide)} | {ratio(web['many'])} ONNX Runtime Web |",
         f"| WebAssembly in node, one row a call | the same | the same | {each(web['one'], 1)} | "
         f"{ratio(web['one'])} ONNX Runtime Web |",
         f"| SQL in DuckDB | 60 × depth 5 | {size(duck['bytes'])} | {each(duck['sql'], k)} | "
