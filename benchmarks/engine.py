@@ -76,10 +76,10 @@ def hist(folder: Path, trees: int, leaves: int) -> None:
     keep(folder, model.fit(X, y), X, y, trees=trees, depth=5)
 
 
-def forest(folder: Path, trees: int, depth: int, classes: int = 0) -> None:
+def forest(folder: Path, trees: int, depth: int, classes: int = 0, rows: int = 4600) -> None:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    X, y = data(4600, 0)
+    X, y = data(rows, 0)
     kind = RandomForestClassifier if classes else RandomForestRegressor
     model = kind(trees, max_features=0.3, max_depth=depth or None, n_jobs=1, random_state=0)
     target = classes_of(y, classes) if classes else y
@@ -97,7 +97,9 @@ WORKLOADS = {
     "hist gradient boosting 300 x 31": (hist, (300, 31), "scikit-learn", ["ONNX Runtime"]),
     "forest 100 x 2900": (forest, (100, 0), "scikit-learn", ["ONNX Runtime", "sklearnex"]),
     "forest 100 x depth 8": (forest, (100, 8), "scikit-learn", ["ONNX Runtime", "sklearnex"]),
-    "forest 100, 10 classes": (forest, (100, 0, 10), "scikit-learn", ["ONNX Runtime"]),
+    "forest 100, 2 classes": (forest, (100, 0, 2, 20_000), "scikit-learn", ["ONNX Runtime"]),
+    "forest 100, 10 classes": (forest, (100, 0, 10, 8_000), "scikit-learn", ["ONNX Runtime"]),
+    "forest 100 x 12600": (forest, (100, 0, 0, 20_000), "scikit-learn", ["ONNX Runtime"]),
     "one row, lightgbm 500 x 64": (lightgbm, (500, 64), "LightGBM", BOOSTED),
     "one row, xgboost 500 x depth 6": (xgboost, (500, 6), "XGBoost", BOOSTED[1:]),
     "one row, forest 100 x depth 8": (forest, (100, 8), "scikit-learn", BOOSTED[1:2]),

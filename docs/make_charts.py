@@ -123,7 +123,9 @@ CALLED = CHARTED | {
     "lightgbm 50 x 1000": "LightGBM, 50 trees of 1 000 leaves",
     "xgboost 500 x depth 3": "XGBoost, 500 trees of depth 3",
     "forest 100 x depth 8": "Forest, 100 trees of depth 8",
+    "forest 100, 2 classes": "Forest, 100 full trees, 2 classes",
     "forest 100, 10 classes": "Forest, 100 full trees, 10 classes",
+    "forest 100 x 12600": "Forest, 100 trees of about 12 600 leaves",
     "one row, xgboost 500 x depth 6": "One row, XGBoost, 500 trees of depth 6",
     "one row, forest 100 x depth 8": "One row, forest, 100 trees of depth 8",
 }

@@ -48,8 +48,8 @@ bool Engine::put_top_exits(const Workspace& own, int64_t tree, int64_t room, int
     if (plan.tops_of[tree] < 0) return false;
     const Tops& tops = plan.tops[plan.tops_of[tree]];
     const uint8_t* labels = own.top_labels.as() + (tree - tops.first) * room + row;
-    const uint32_t* nodes = tops.nodes.data() + tops.start[tree - tops.first];
-    for (int64_t r = 0; r < n; ++r) ends[r] = nodes[labels[r]];
+    const uint32_t* starts = tops.start.data() + (tree - tops.first);
+    plan.kernels->top_exits(labels, n, tops.nodes.data() + starts[0], starts[1] - starts[0], ends);
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 // WebAssembly's compiler has Intel's names of what 128 bits can do.
 #if (defined(__x86_64__) || defined(__wasm_simd128__)) && !defined(DM_SCALAR)
@@ -24,6 +25,7 @@ namespace dm::engine::DM_TARGET {
 #include "engine/kernels/categories.hpp"
 #include "engine/kernels/coding.hpp"
 #include "engine/kernels/deep.hpp"
+#include "engine/kernels/ends.hpp"
 #include "engine/kernels/load.hpp"
 #include "engine/kernels/oblique.hpp"
 #include "engine/kernels/pack.hpp"
@@ -111,6 +113,7 @@ extern const Kernels kernels = {
     spread_bits,
     tests,
     select,
+    top_exits,
     kWalks<WalkNode>,
     kWalks<WideNode>,
     kCodeLayout,

@@ -141,9 +141,9 @@ struct RawNode {
 constexpr int64_t kRecordTests = 32;
 constexpr int kRecordBits = 5;  // of a test's number in a place
 struct alignas(64) Record {
-    uint8_t column[kRecordTests];
     uint8_t code[2 * kRecordTests];  // right where the column's code is above; see CodeLayout
-    uint8_t left[kRecordTests], right[kRecordTests];
+    // `left` and `right` begin a line of 64 bytes: all of it is loaded, and half is masked out.
+    uint8_t left[kRecordTests], column[kRecordTests], right[kRecordTests];
     uint32_t missing_left;  // a bit for each test that NaN passes to the left
     uint8_t unused[28];
     uint32_t exits[kRecordTests];  // places
@@ -331,6 +331,10 @@ struct Kernels {
     // Labels of one tree over one block, from its tests' results.
     void (*select)(const SelectGroup& group, const SelectTree& tree, int64_t n, uint8_t* slots,
                    void* labels);
+    // ends[row] = nodes[labels[row]] for the labels of a top. Labels and ends have room for the
+    // next multiple of 64 rows, and labels are less than n_nodes.
+    void (*top_exits)(const uint8_t* labels, int64_t n, const uint32_t* nodes, int64_t n_nodes,
+                      uint32_t* ends);
     Walks<WalkNode> walks;
     Walks<WideNode> wide_walks;
     // Deep trees by records; null, and the layout none, where the target has no permute for them.

@@ -152,38 +152,46 @@ struct RecordRow {
 
 #endif
 
+// Rows that are under way together: first the answers of all of them are found, and then their
+// exits. One row after the other, what waits for its loads and permutes would fill the processor's
+// scheduler.
+constexpr int kTogether = 8;
+
 #if defined(__AVX512VBMI__)
 
-constexpr int kTogether = 1;
-
-// The exit of one row: composing the map with itself, a permute each time. All permutes go through
-// one port, which is what limits this; so the map is put together by loads under a mask, and its
-// entry is read from memory.
+// The exits of several rows: composing each map with itself, a permute each time. All permutes go
+// through one port, which is what limits this; so the maps are put together by loads under a mask,
+// and their entries are read from memory.
 template <int Registers, int Steps, bool HasNan>
 struct RecordExits {
-    alignas(64) uint8_t next[2 * kRecordTests];
-    uint32_t exit;
+    alignas(64) uint8_t next[kTogether][2 * kRecordTests];
+    const Record* record[kTogether];
+    __mmask32 right[kTogether];
+    uint32_t exit[kTogether];
 
-    void start(int, const RecordRow<Registers>& row, const Record& record, uint32_t first) {
+    void start(int i, const RecordRow<Registers>& row, const Record& own, uint32_t first) {
+        record[i] = &own;
+        right[i] = row.template right<HasNan>(own);
+        exit[i] = first;
+    }
+    void finish(int n) {
         // Exits lead to themselves.
         const __m512i exits = _mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130,
                                                0x2f2e2d2c2b2a2928, 0x2726252423222120, 0, 0, 0, 0);
-        __m512i map = _mm512_mask_loadu_epi8(exits, 0xffffffff, record.left);
-        map = _mm512_mask_loadu_epi8(map, row.template right<HasNan>(record), record.right);
-        for (int reach = 1; reach < Steps; reach *= 2) map = _mm512_permutexvar_epi8(map, map);
-        _mm512_store_si512(next, map);
-        exit = next[first];
+        for (int i = 0; i < n; ++i) {
+            __m512i map = _mm512_mask_loadu_epi8(exits, 0xffffffff, record[i]->left);
+            map = _mm512_mask_loadu_epi8(map, right[i], record[i]->right);
+            for (int reach = 1; reach < Steps; reach *= 2) map = _mm512_permutexvar_epi8(map, map);
+            _mm512_store_si512(next[i], map);
+        }
+        for (int i = 0; i < n; ++i) exit[i] = next[i][exit[i]];
     }
-    void finish() {}
-    uint32_t at(int) const { return exit; }
+    uint32_t at(int i) const { return exit[i]; }
 };
 
 #else
 
-// Maps in memory, of several rows together: following one is a chain of loads, and the chains of
-// all of them run at once.
-constexpr int kTogether = 8;
-
+// Maps in memory: following one is a chain of loads, and the chains of all rows run at once.
 template <int Registers, int Steps, bool HasNan>
 struct RecordExits {
     alignas(64) uint8_t next[kTogether][2 * kRecordTests];
@@ -201,7 +209,7 @@ struct RecordExits {
 #endif
         exit[i] = first;
     }
-    void finish() {
+    void finish(int) {
         uint32_t own[kTogether];
         for (int i = 0; i < kTogether; ++i) own[i] = exit[i];
         for (int step = 0; step < Steps; ++step)
@@ -243,11 +251,11 @@ void through_records(const RecordTrees& trees, const uint32_t* items, int64_t n,
         };
         if (together == kTogether) {
             for (int i = 0; i < kTogether; ++i) start(i);
-            exits.finish();
+            exits.finish(kTogether);
             for (int i = 0; i < kTogether; ++i) finish(i);
         } else {
             for (int i = 0; i < together; ++i) start(i);
-            exits.finish();
+            exits.finish(together);
             for (int i = 0; i < together; ++i) finish(i);
         }
     }
@@ -349,52 +357,5 @@ int64_t under_way(const uint32_t* items, const uint32_t* places, int64_t n, uint
 constexpr CodeLayout kCodeLayout = CodeLayout::none;
 
 #endif
-
-template <typename T>
-void add_places(const uint32_t* places, int64_t n, const T* V, int64_t width, T* sum) {
-    constexpr uint32_t leaf = kAtLeaf - 1;
-    if (width == 1) {
-        for (int64_t i = 0; i < n; ++i) sum[i] += V[places[i] & leaf];
-    } else if (width == 2) {
-        for (int64_t i = 0; i < n; ++i)
-            for (int64_t output = 0; output < 2; ++output)
-                sum[2 * i + output] += V[2 * static_cast<int64_t>(places[i] & leaf) + output];
-    } else {
-        for (int64_t i = 0; i < n; ++i) {
-            const T* values = V + width * static_cast<int64_t>(places[i] & leaf);
-            T* own = sum + width * i;
-            for (int64_t output = 0; output < width; ++output) own[output] += values[output];
-        }
-    }
-}
-
-// Some of a row's outputs, which stay in registers from tree to tree.
-template <int Outputs, typename T>
-void add_outputs(const uint8_t* labels, int64_t stride, int64_t n_trees, int64_t n, const T* values,
-                 int64_t width, T* sum) {
-    for (int64_t r = 0; r < n; ++r) {
-        T own[Outputs];
-        for (int i = 0; i < Outputs; ++i) own[i] = sum[r * width + i];
-        for (int64_t tree = 0; tree < n_trees; ++tree) {
-            const T* value = values + width * labels[tree * stride + r];
-            for (int i = 0; i < Outputs; ++i) own[i] += value[i];
-        }
-        for (int i = 0; i < Outputs; ++i) sum[r * width + i] = own[i];
-    }
-}
-
-template <typename T>
-void add_few_values(const uint8_t* labels, int64_t stride, int64_t n_trees, int64_t n,
-                    const T* values, int64_t width, T* sum) {
-    for (int64_t i = 0; i < width;) {
-        const int64_t left = width - i;
-        const auto add = left >= 8   ? add_outputs<8, T>
-                         : left >= 4 ? add_outputs<4, T>
-                         : left >= 2 ? add_outputs<2, T>
-                                     : add_outputs<1, T>;
-        add(labels, stride, n_trees, n, values + i, width, sum + i);
-        i += left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    }
-}
 
 }  // namespace

@@ -37,7 +37,7 @@ struct Tops {
     std::vector<SelectTree> trees;  // by tree, and one more that ends the last
     int64_t n_slots = 0;
     std::vector<uint32_t> nodes;  // by tree and label
-    std::vector<uint32_t> start;  // by tree, where its nodes start
+    std::vector<uint32_t> start;  // by tree, where its nodes start, and where the last one's end
 };
 
 // A run of trees of one kind. By selects they are evaluated together.

@@ -90,6 +90,7 @@ void TopsWriter::end() {
         tops_.bits.insert(tops_.bits.end(), found.bits.begin(), found.bits.end());
     }
     tops_.trees.push_back(select_tree({}, tops_));
+    tops_.start.push_back(static_cast<uint32_t>(tops_.nodes.size()));
     for (int64_t tree = tops_.first; tree < tops_.last; ++tree)
         plan_.tops_of[tree] = static_cast<int32_t>(plan_.tops.size());
     plan_.tops.push_back(std::move(tops_));

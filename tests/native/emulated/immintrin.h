@@ -84,3 +84,37 @@ inline __mmask32 _mm512_cmpgt_epu16_mask(simde__m512i a, simde__m512i b) {
 inline __mmask32 _mm512_cmpeq_epi16_mask(simde__m512i a, simde__m512i b) {
     return emulated_words_mask(a, b, [](uint16_t x, uint16_t y) { return x == y; });
 }
+
+// Loads and stores of some lanes touch no other memory.
+template <typename T, typename Register>
+inline Register emulated_some(uint32_t mask, const T* from) {
+    constexpr int lanes = 64 / static_cast<int>(sizeof(T));
+    T found[lanes] = {};
+    for (int i = 0; i < lanes; ++i)
+        if (mask >> i & 1) found[i] = from[i];
+    Register out;
+    std::memcpy(&out, found, 64);
+    return out;
+}
+
+template <typename T, typename Register>
+inline void emulated_store_some(T* to, uint32_t mask, Register given) {
+    constexpr int lanes = 64 / static_cast<int>(sizeof(T));
+    T own[lanes];
+    std::memcpy(own, &given, 64);
+    for (int i = 0; i < lanes; ++i)
+        if (mask >> i & 1) to[i] = own[i];
+}
+
+inline simde__m512 _mm512_maskz_loadu_ps(__mmask16 mask, const float* from) {
+    return emulated_some<float, simde__m512>(mask, from);
+}
+inline simde__m512d _mm512_maskz_loadu_pd(__mmask8 mask, const double* from) {
+    return emulated_some<double, simde__m512d>(mask, from);
+}
+inline void _mm512_mask_storeu_ps(float* to, __mmask16 mask, simde__m512 given) {
+    emulated_store_some(to, mask, given);
+}
+inline void _mm512_mask_storeu_pd(double* to, __mmask8 mask, simde__m512d given) {
+    emulated_store_some(to, mask, given);
+}
