@@ -10,6 +10,7 @@
 
 #include "shapley/kernels.hpp"
 #include "shapley/lanes.hpp"
+#include "shapley/steps.hpp"
 
 namespace dm::shapley {
 namespace DM_TARGET {
@@ -56,6 +57,9 @@ public:
     }
 
 private:
+    template <typename U, typename Walker>
+    friend void take_steps(const Tree<U>& tree, Walker& walker);
+
     int64_t vectors() const { return W ? W : (n_points_ + n - 1) / n; }
     static Vec load(const T* from, int64_t w) {
         Vec found;
@@ -66,29 +70,7 @@ private:
     void run_output(int64_t o) {
         phi_ = row_.phi + (tree_.output + o) * row_.n_slots;
         values_ = tree_.values + o;
-        for (const Step *step = tree_.steps, *end = step + tree_.n_steps; step < end; ++step) {
-            const Test<T>& test = tree_.tests[step->test];
-            const int64_t level = step->level;
-            switch (step->op) {
-                case Op::down: down(test, level); break;
-                case Op::down_right: down_right(test, level); break;
-                case Op::turn: turn(level); break;
-                case Op::up: up(*step, test, From{slot(level + 1)}, From{slot(0)}); break;
-                case Op::up_left:
-                    up(*step, test, From{slot(0)}, Leaf{all<T>(value(test.right))});
-                    break;
-                case Op::up_right:
-                    up(*step, test, Leaf{all<T>(value(test.left))}, From{slot(0)});
-                    break;
-                case Op::two_leaves: two_leaves(*step, test); break;
-                case Op::bottom_both: bottom<true, true>(*step, test); break;
-                case Op::bottom_left: bottom<true, false>(*step, test); break;
-                case Op::bottom_right: bottom<false, true>(*step, test); break;
-                case Op::low_both: low_tests<true, true>(*step, test); break;
-                case Op::low_left: low_tests<true, false>(*step, test); break;
-                case Op::low_right: low_tests<false, true>(*step, test); break;
-            }
-        }
+        take_steps(tree_, *this);
     }
 
     struct From {
@@ -100,6 +82,8 @@ private:
         Vec at(int64_t) const { return value; }
     };
 
+    From test_at(int64_t at) { return {slot(at)}; }
+    Leaf leaf(int32_t child) const { return {all<T>(value(child))}; }
     T value(int32_t child) const { return values_[~child * tree_.width]; }
     Vec* slot(int64_t i) { return H_ + i * vectors(); }
     Vec* P(int64_t level) { return P_ + level * vectors(); }
@@ -148,7 +132,7 @@ private:
         DM_EACH to[w] = fused<T>(delta, -load(u, w), rest) * from[w];
     }
 
-    void turn(int64_t level) {
+    void turn(const Test<T>&, int64_t level) {
         taken_[level] = refused_[level];
         const Vec* from = P(level);
         Vec* to = P(level + 1);
