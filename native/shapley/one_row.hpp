@@ -10,6 +10,7 @@
 
 #include "shapley/kernels.hpp"
 #include "shapley/lanes.hpp"
+#include "shapley/steps.hpp"
 
 namespace dm::shapley {
 namespace DM_TARGET {
@@ -45,7 +46,8 @@ public:
         left_P_ = weighed_ + size;
         right_P_ = left_P_ + size;
         delta_ = reinterpret_cast<T*>(right_P_ + size);
-        taken_ = reinterpret_cast<int32_t*>(delta_ + levels);
+        taken_ = reinterpret_cast<int32_t*>(delta_ + levels) + 1;
+        taken_[-1] = 1;  // of a feature's first test
         refused_ = taken_ + levels;
         DM_EACH P_[w] = load(tree.weight, w);
     }
@@ -55,6 +57,9 @@ public:
     }
 
 private:
+    template <typename U, typename Walker>
+    friend void take_steps(const Tree<U>& tree, Walker& walker);
+
     int64_t vectors() const { return W ? W : (n_points_ + n - 1) / n; }
     static Vec load(const T* from, int64_t w) {
         Vec found;
@@ -65,29 +70,7 @@ private:
     void run_output(int64_t o) {
         phi_ = row_.phi + (tree_.output + o) * row_.n_slots;
         values_ = tree_.values + o;
-        for (const Step *step = tree_.steps, *end = step + tree_.n_steps; step < end; ++step) {
-            const Test<T>& test = tree_.tests[step->test];
-            const int64_t level = step->level;
-            switch (step->op) {
-                case Op::down: down(test, level); break;
-                case Op::down_right: down_right(test, level); break;
-                case Op::turn: turn(level); break;
-                case Op::up: up(*step, test, From{slot(level + 1)}, From{slot(0)}); break;
-                case Op::up_left:
-                    up(*step, test, From{slot(0)}, Leaf{all<T>(value(test.right))});
-                    break;
-                case Op::up_right:
-                    up(*step, test, Leaf{all<T>(value(test.left))}, From{slot(0)});
-                    break;
-                case Op::two_leaves: two_leaves(*step, test); break;
-                case Op::bottom_both: bottom<true, true>(*step, test); break;
-                case Op::bottom_left: bottom<true, false>(*step, test); break;
-                case Op::bottom_right: bottom<false, true>(*step, test); break;
-                case Op::low_both: low_tests<true, true>(*step, test); break;
-                case Op::low_left: low_tests<true, false>(*step, test); break;
-                case Op::low_right: low_tests<false, true>(*step, test); break;
-            }
-        }
+        take_steps(tree_, *this);
     }
 
     struct From {
@@ -99,13 +82,20 @@ private:
         Vec at(int64_t) const { return value; }
     };
 
+    From test_at(int64_t at) { return {slot(at)}; }
+    Leaf leaf(int32_t child) const { return {all<T>(value(child))}; }
     T value(int32_t child) const { return values_[~child * tree_.width]; }
     Vec* slot(int64_t i) { return H_ + i * vectors(); }
     Vec* P(int64_t level) { return P_ + level * vectors(); }
     const T* points_of(const Test<T>& test) const {
         return test.prior < 0 ? tree_.y : tree_.tables + test.table;
     }
-    bool goes_left_at(const Test<T>& test) const { return row_.z[test.read] <= test.t; }
+    int32_t goes_left_at(const Test<T>& test) const { return row_.z[test.read] <= test.t; }
+    // Looked up, not branched on: the processor would guess wrong at every other test.
+    static T chosen(int32_t above, int32_t left, T yes, T no) {
+        const T choices[] = {0, 0, no, yes};
+        return choices[2 * above + left];
+    }
     void add(int32_t slot, T a, T b) { phi_[slot] = fused_one<T>(a, b, phi_[slot]); }
     static const T* numbers(const Vec* of) { return reinterpret_cast<const T*>(of); }
     // The sum over points of a times b.
@@ -121,10 +111,10 @@ private:
     }
 
     T answer(const Test<T>& test, int64_t level) {
-        const bool left = goes_left_at(test), above = test.prior < 0 || taken_[test.prior];
-        taken_[level] = left && above;
-        refused_[level] = !left && above;
-        return delta_[level] = above ? (left ? 1 - test.c : -test.c) : T{0};
+        const int32_t left = goes_left_at(test), above = taken_[test.prior];
+        taken_[level] = left & above;
+        refused_[level] = ~left & above;
+        return delta_[level] = chosen(above, left, 1 - test.c, -test.c);
     }
 
     void down(const Test<T>& test, int64_t level) {
@@ -142,7 +132,7 @@ private:
         DM_EACH to[w] = fused<T>(delta, -load(u, w), rest) * from[w];
     }
 
-    void turn(int64_t level) {
+    void turn(const Test<T>&, int64_t level) {
         taken_[level] = refused_[level];
         const Vec* from = P(level);
         Vec* to = P(level + 1);
@@ -154,15 +144,14 @@ private:
         const T change = delta_[step.level];
         const Vec delta = all<T>(change), c = all<T>(test.c), *from = P(step.level);
         Vec* to = slot(step.to);
-        const bool is_first = test.prior < 0;
         const T *u = points_of(test), *b = u + n_points_;
         DM_EACH {
             const Vec low = right.at(w);
             D_[w] = left.at(w) - low;
-            if (!is_first) weighed_[w] = from[w] * load(b, w);
+            weighed_[w] = from[w] * load(b, w);
             to[w] = fused<T>(fused<T>(delta, load(u, w), c), D_[w], low);
         }
-        add(test.slot, change, product(numbers(is_first ? from : weighed_), numbers(D_)));
+        add(test.slot, change, product(numbers(weighed_), numbers(D_)));
     }
 
     void two_leaves(const Step& step, const Test<T>& test) {
@@ -172,7 +161,7 @@ private:
         Vec* to = slot(step.to);
         const T* u = points_of(test);
         DM_EACH to[w] = fused<T>(slopes, load(u, w), start);
-        add(test.slot, slope, test.prior < 0 ? sum(from) : product(numbers(from), u + n_points_));
+        add(test.slot, slope, product(numbers(from), u + n_points_));
     }
 
     // As Walk::Low, of this row.
@@ -182,15 +171,13 @@ private:
         const T *u, *b;
     };
     template <bool IsTest>
-    Low low(int32_t child, int64_t level, bool of_side) const {
+    Low low(int32_t child, int64_t level, int32_t of_side) const {
         if (!IsTest) return {0, value(child), nullptr, nullptr, nullptr};
         const Test<T>& test = tree_.tests[child];
         const T right = value(test.right), D = value(test.left) - right, mean = test.c * D;
         const T* u = points_of(test);
-        const bool above = test.prior < 0        ? true
-                           : test.prior == level ? of_side
-                                                 : taken_[test.prior] != 0;
-        return {above ? (goes_left_at(test) ? D - mean : -mean) : T{0}, right + mean, &test, u,
+        const int32_t above = test.prior == level ? of_side : taken_[test.prior];
+        return {chosen(above, goes_left_at(test), D - mean, -mean), right + mean, &test, u,
                 u + n_points_};
     }
 
@@ -198,9 +185,9 @@ private:
     void bottom(const Step& step, const Test<T>& test) {
         const Vec* from = P(step.level);
         Vec* to = slot(step.to);
-        const Low left = low<Left>(test.left, -1, false), right = low<Right>(test.right, -1, false);
+        const Low left = low<Left>(test.left, -2, 0), right = low<Right>(test.right, -2, 0);
         const T start = left.start - right.start, c = test.c;
-        const T delta = goes_left_at(test) ? 1 - c : -c;
+        const T delta = chosen(1, goes_left_at(test), 1 - c, -c);
         const T gap = left.slope - right.slope;
         const Vec h0 = all<T>(fused_one<T>(c, start, right.start)), h2 = all<T>(delta * gap);
         const Vec h1 = all<T>(fused_one<T>(delta, start, fused_one<T>(c, gap, right.slope)));
@@ -217,10 +204,10 @@ private:
 
     template <bool Left, bool Right>
     void low_tests(const Step& step, const Test<T>& test) {
-        const bool answer = goes_left_at(test), above = test.prior < 0 || taken_[test.prior];
-        const Low left = low<Left>(test.left, step.level, answer && above);
-        const Low right = low<Right>(test.right, step.level, !answer && above);
-        const T delta = above ? (answer ? 1 - test.c : -test.c) : T{0};
+        const int32_t answer = goes_left_at(test), above = taken_[test.prior];
+        const Low left = low<Left>(test.left, step.level, answer & above);
+        const Low right = low<Right>(test.right, step.level, ~answer & above);
+        const T delta = chosen(above, answer, 1 - test.c, -test.c);
         const Vec *from = P(step.level), c = all<T>(test.c), deltas = all<T>(delta);
         const Vec left_slope = all<T>(left.slope), right_slope = all<T>(right.slope);
         Vec* to = slot(step.to);

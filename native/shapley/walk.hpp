@@ -5,6 +5,7 @@
 
 #include "shapley/kernels.hpp"
 #include "shapley/lanes.hpp"
+#include "shapley/steps.hpp"
 
 namespace dm::shapley {
 namespace DM_TARGET {
@@ -40,6 +41,9 @@ public:
     }
 
 private:
+    template <typename U, typename Walker>
+    friend void take_steps(const Tree<U>& tree, Walker& walker);
+
     int64_t points() const { return N ? N : tree_.n_points; }
 
     void run_vectors(int64_t first, int64_t o) {
@@ -50,28 +54,7 @@ private:
         pairs_ = reinterpret_cast<Vec*>(rows_.pairs) +
                  (first * rows_.n_outputs + at * G) * rows_.n_pairs;
         values_ = tree_.values + o;
-        for (const Step *step = tree_.steps, *end = step + tree_.n_steps; step < end; ++step) {
-            const Test<T>& test = tree_.tests[step->test];
-            switch (step->op) {
-                case Op::down: down(test, step->level); break;
-                case Op::down_right: down_right(test, step->level); break;
-                case Op::turn: turn(test, step->level); break;
-                case Op::up: up(*step, test, From{slot(step->level + 1)}, From{slot(0)}); break;
-                case Op::up_left:
-                    up(*step, test, From{slot(0)}, Leaf{all<T>(value(test.right))});
-                    break;
-                case Op::up_right:
-                    up(*step, test, Leaf{all<T>(value(test.left))}, From{slot(0)});
-                    break;
-                case Op::two_leaves: two_leaves(*step, test); break;
-                case Op::bottom_both: bottom<true, true>(*step, test); break;
-                case Op::bottom_left: bottom<true, false>(*step, test); break;
-                case Op::bottom_right: bottom<false, true>(*step, test); break;
-                case Op::low_both: low_tests<true, true>(*step, test); break;
-                case Op::low_left: low_tests<true, false>(*step, test); break;
-                case Op::low_right: low_tests<false, true>(*step, test); break;
-            }
-        }
+        take_steps(tree_, *this);
     }
 
     // H of a child: of a test, by point; of a leaf, its value.
@@ -84,6 +67,8 @@ private:
         Vec at(int64_t, int) const { return value; }
     };
 
+    From test_at(int64_t at) { return {slot(at)}; }
+    Leaf leaf(int32_t child) const { return {all<T>(value(child))}; }
     T value(int32_t child) const { return values_[~child * tree_.width]; }
     Vec* slot(int64_t i) { return H_ + i * points() * G; }
     Vec* P(int64_t level) { return P_ + level * points() * G; }
