@@ -113,7 +113,7 @@ def test_an_interrupt_before_a_command_begins_is_130_without_a_traceback(monkeyp
     assert "Traceback" not in said.err
 
 
-@pytest.mark.parametrize("suffix", ["h", "mjs", "sql", "onnx", "dm", "txt"])
+@pytest.mark.parametrize("suffix", ["h", "mjs", "sql", "onnx", "dm"])
 def test_an_interrupted_convert_is_130_and_leaves_no_file(
     monkeypatch, capsys, machine_file, tmp_path, suffix
 ):
