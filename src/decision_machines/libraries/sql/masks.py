@@ -243,14 +243,14 @@ class Masks:
     def _tables(self) -> list[str]:
         """One row: thresholds t, buckets b and masks g of every column."""
         ranges = [(c, *entry) for c in self.by_column for entry in self._ranges(c)]
+        if not ranges:
+            return ["tables AS (SELECT 1 AS one)"]
         names = ("c", "w", "a", "e", "m")
         kinds = ("INTEGER", "INTEGER", "INTEGER", "INTEGER", WORD)
         numbers = ", ".join(
             f"unnest({listed(values, kind)}) AS {name}"
             for values, kind, name in zip(zip(*ranges, strict=True), kinds, names, strict=True)
         )
-        if not ranges:
-            return ["tables AS (SELECT 1 AS one)"]
         tables = []
         for column, words in self.by_column.items():
             search = self.searches[column]
