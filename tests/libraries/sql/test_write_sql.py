@@ -124,7 +124,8 @@ def test_numbers_that_a_cast_moves_are_read_as_the_machine_reads_them(seed, form
     assert np.array_equal(found, machine.margin(X))
 
 
-def test_models_of_categories_alone(form):
+@pytest.mark.parametrize("t", [0.5, 0.0, -0.0, 1.0, -1.0, np.inf])
+def test_models_of_categories_alone(t, form):
     rng = np.random.default_rng(1)
     machine = make_machine([9] * 4, rng, n_features=1, values="real")
     rule = np.full(len(machine.columns.rule), dm.Rule.MEMBER)
@@ -132,13 +133,13 @@ def test_models_of_categories_alone(form):
     sets = dm.CategorySets(
         start=np.arange(n + 1) * 2,
         members=np.tile([1, 4], n),
-        answer=np.tile([-1, 1], n),
-        outside=rng.choice([-1, 1], size=n),
+        answer=rng.choice([-1, 0, 1], size=2 * n),
+        outside=rng.choice([-1, 0, 1], size=n),
     )
     machine = replace(
         machine,
         columns=replace(machine.columns, rule=rule, sets=sets),
-        t=np.full_like(machine.t, 0.5),
+        t=np.full_like(machine.t, t),
     )
     X = np.array([*range(6), np.nan, 4.5, -1.0, 1e300])[:, None]
     found = in_duckdb(machine.to_sql(columns=["a"]), rows=pd.DataFrame(X, columns=["a"]))
@@ -178,11 +179,8 @@ def test_ranks_are_the_numbers_of_thresholds_below(t, values):
     with np.errstate(over="ignore"):
         values = np.array([*values, *t, *np.nextafter(t, np.inf), *np.nextafter(t, -np.inf)])
     spoken = Dialect.named("duckdb")
-    ranks, lists = (
-        f"{search.first(spoken, 'z', 'b')} AS r",
-        [masks.listed(search.padded(), "DOUBLE")],
-    )
-    lists.append(masks.listed(search.start or [0], "INTEGER"))
+    ranks = f"{search.first(spoken, 'z')} AS r"
+    lists = [masks.listed(search.padded(), "DOUBLE"), masks.listed(search.start or [0], "INTEGER")]
     query = f"SELECT z, t, {ranks} FROM rows, (SELECT {lists[0]} AS t, {lists[1]} AS b)"
     for step in range(search.steps - 1, -1, -1):
         above = f"CAST(z > list_extract(t, r + {1 << step}) AS INTEGER)"

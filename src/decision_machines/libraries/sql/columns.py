@@ -150,12 +150,11 @@ def _member(machine: DecisionMachine, dialect: Dialect, column: int, test: int) 
     feature = int(columns.feature[column])
     members, answers, outside = columns.members(column)
     missing = int(machine.missing[test])
-    side = {int(c): missing if a == 0 else int(a) for c, a in zip(members, answers, strict=True)}
     # z = 1 is right of a threshold between 0 and 1; elsewhere both go one way.
     t = float(machine.t[test])
-    turn = {-1: -1 if t >= 0 else 1, 1: -1 if t >= 1 else 1}
-    away = missing if outside == 0 else turn[outside]
-    side = {c: missing if a == 0 else turn[a] for c, a in side.items()} if t != 0.5 else side
+    turn = {-1: -1 if t >= 0 else 1, 0: missing, 1: -1 if t >= 1 else 1}
+    side = {int(c): turn[int(a)] for c, a in zip(members, answers, strict=True)}
+    away = turn[outside]
     labels = labels_known(machine, feature)
     others = [c for c, answer in side.items() if answer != away]
     text = f"f{feature}"
