@@ -53,10 +53,16 @@ def to_sql(
     return _Select(machine, spoken, table, names, outputs, tuple(keep), t).text()
 
 
-def sql_content(machine: DecisionMachine, suffix: str, *, margins: bool = False) -> bytes:
+def sql_content(
+    machine: DecisionMachine,
+    suffix: str,
+    *,
+    margins: bool = False,
+    columns: Sequence[str] | None = None,
+) -> bytes:
     """The bytes of a DuckDB query, for `dm convert`: predictions, or margins."""
     outputs = "margin" if margins else "predict"
-    return (to_sql(machine, "duckdb", outputs=outputs) + "\n").encode("utf-8")
+    return (to_sql(machine, "duckdb", columns=columns, outputs=outputs) + "\n").encode("utf-8")
 
 
 def _names(
@@ -69,7 +75,8 @@ def _names(
             raise InputError(
                 DOING,
                 "the machine has no names of features",
-                "name their columns: columns=[...], in the order of the training data",
+                "name their columns, in the order of the training data: columns=[...], or "
+                "--column for each",
             )
         return known
     if isinstance(columns, Mapping):
