@@ -281,6 +281,21 @@ def test_hostile_names_stay_names(dialect):
         assert found["margin"].tolist() == machine.margin(frame[HOSTILE])[:, 0].tolist()
 
 
+def test_columns_that_differ_in_case_alone_are_told_apart_or_refused():
+    machine = make_machine([8] * 4, np.random.default_rng(0), rules=False, names=("a", "A", "b"))
+    machine = replace(machine, output=replace(machine.output, dtype=np.float64))
+    for dialect in KNOWN:
+        if dialect in ("postgres", "snowflake"):
+            assert '"A"' in machine.to_sql(dialect)
+            continue
+        with pytest.raises(InputError, match="'a' and 'A'"):
+            machine.to_sql(dialect)
+    X = np.random.default_rng(1).standard_normal((50, 3))
+    frame = pd.DataFrame(X, columns=["a", "a2", "b"])
+    found = in_duckdb(machine.to_sql(columns={"A": "a2"}), rows=frame)
+    assert np.array_equal(found, machine.margin(X))
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -20,7 +20,7 @@ from ..limits import Limits
 from ..write_thresholds import double_thresholds
 from .answers import answer_columns
 from .columns import feature_stage, refusals, sides
-from .dialects import DOING, SINGLE, Dialect
+from .dialects import CASELESS, DOING, SINGLE, Dialect
 from .masks import Masks, listed
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def to_sql(
     _check(machine, dialect)
     spoken = Dialect.named(dialect)
     names, t = _names(machine, columns), double_thresholds(machine)
+    _check_case(names, dialect)
     return _Select(machine, spoken, table, names, outputs, tuple(keep), t).text()
 
 
@@ -92,6 +93,20 @@ def _names(
             "name one for each feature, in the order of the training data",
         )
     return found
+
+
+def _check_case(names: Sequence[str], dialect: str) -> None:
+    if dialect not in CASELESS:
+        return
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                DOING,
+                f"the columns {other!r:.60} and {name!r:.60}, which are one to {dialect}",
+                "name one of them otherwise in the table, and here: columns={feature: column}",
+            )
 
 
 def _check(machine: DecisionMachine, dialect: str) -> None:
