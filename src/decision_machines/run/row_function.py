@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..machine.label_words import labels_of
 from .decide import check_classes, decide, probabilities, respond
 from .engines import walk
 from .engines.native import refusal
+from .inputs.accepted import guarded_rows, is_guarded
 from .inputs.given_rows import given_row, named_values
 from .inputs.label_reader import LabelReader, NewLabel
 from .inputs.tables import matched_names
@@ -21,7 +23,7 @@ from .links import EXPITS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..machine import DecisionMachine
+    from ..machine import Columns, DecisionMachine
 
 DOING = "reading one row"
 MOST_FEATURES = 2**24
@@ -48,7 +50,7 @@ class RowFunction:
     from several threads, copied and pickled.
     """
 
-    __slots__ = ("_answer", "_labels", "machine", "outputs")
+    __slots__ = ("_answer", "_labels", "_unguarded", "machine", "outputs")
 
     def __init__(self, machine: DecisionMachine, outputs: str) -> None:
         if outputs not in (*OUTPUTS, "apply"):
@@ -67,6 +69,10 @@ class RowFunction:
                 f"use {outputs} with sparse rows; a row is listed up to {MOST_FEATURES} features",
             )
         self.machine, self.outputs = machine, outputs
+        self._unguarded: Columns | None = None
+        """How values are read that are then checked and coded, as the source's steps do."""
+        if is_guarded(columns):
+            self._unguarded = replace(columns, dtype=np.dtype(np.float64), edges={}, accepted=None)
         self._labels: list[_native.LabelPositions | None] = [None] * columns.n_features
         for f in {*columns.categories, *columns.member_features}:
             labels = labels_of(columns, f)
@@ -91,6 +97,8 @@ class RowFunction:
     def _answer_by(self, names: Sequence[Any] | None) -> Callable[[Any], Any]:
         """What answers lists, and dictionaries of these names; None where that is not enough."""
         columns = self.machine.columns
+        if self._unguarded is not None:
+            return lambda row: None
         is_single = bool(columns.dtype == np.float32)
         reader = _native.RowReader(names, self._labels, is_single, columns.encodes_arrays)
         return answer_of(self.machine, self.outputs, reader)
@@ -122,7 +130,9 @@ class RowFunction:
             if answer is not None:
                 return answer
             row = named
-        x = given_row(row, columns, DOING)[None].astype(columns.dtype)
+        x = given_row(row, self._unguarded or columns, DOING)[None]
+        with np.errstate(over="ignore"):
+            x = guarded_rows(x, columns).astype(columns.dtype)
         return of_features(self.machine, self.outputs, x)
 
 
