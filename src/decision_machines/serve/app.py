@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError
@@ -244,8 +245,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON whose names differ: of two values, which one is meant?"""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"an object has {twice!r:.60} twice")
     return found
 
