@@ -131,10 +131,10 @@ class _Call:
             and all(one.type.id == self.double for one in given)
         ):
             # Of 2048 rows a table takes longer to make and to take apart than numbers to copy.
-            found = np.empty((len(given), len(given[0])))
-            for row, one in zip(found, given, strict=True):
+            X = np.empty((len(given), len(given[0])))
+            for row, one in zip(X, given, strict=True):
                 row[:] = one.to_numpy(zero_copy_only=False)
-            return found.T
+            return X.T
         arrays = [_array(one) for one in given]
         if len(arrays) == 1 and pyarrow.types.is_struct(arrays[0].type):
             rows = pyarrow.RecordBatch.from_struct_array(_whole(arrays[0]))
