@@ -125,3 +125,30 @@ def test_text_categories_go_to_onnx_with_their_labels_or_as_codes(run, tmp_path)
     assert run("convert", tmp_path / "m.dm", "-o", tmp_path / "x.onnx", "--labels", "?") == (
         SimpleNamespace(returncode=2, stdout="", stderr=ANY)
     )
+
+
+def test_sql_of_a_model_without_names_asks_for_its_columns_and_takes_them(run, tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+    model = models("sklearn")["RandomForestClassifier"]
+    machine = dm.convert(model)
+    machine.save(tmp_path / "m.dm")
+    call = ("convert", tmp_path / "m.dm", "-o", tmp_path / "m.sql")
+    refused = run(*call)
+    assert refused.returncode == 2
+    assert "--column" in refused.stderr
+    names = [f"c {i}" for i in range(machine.n_features)]
+    done = run(*call, *(part for name in names for part in ("--column", name)))
+    assert done.returncode == 0, done.stderr
+    X = np.random.default_rng(0).normal(size=(30, machine.n_features)) * 3
+    listed = ", ".join(f'"{name}" DOUBLE' for name in names)
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE rows ({listed})")
+        connection.executemany(
+            f"INSERT INTO rows VALUES ({', '.join('?' * len(names))})", X.tolist()
+        )
+        found = connection.execute((tmp_path / "m.sql").read_text()).fetchall()
+    assert [label for (label,) in found] == machine.predict(X).tolist()
+    wrong = run("convert", tmp_path / "m.dm", "-o", tmp_path / "m.h", "--column", "a")
+    assert wrong.returncode == 2
+    assert "SQL alone" in wrong.stderr

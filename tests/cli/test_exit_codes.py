@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import decision_machines as dm
 from decision_machines.cli import app as cli
+from decision_machines.cli import main as entry
 
 
 @pytest.fixture
@@ -99,3 +100,29 @@ def test_a_closed_pipe_is_not_taken_for_a_difference(machine_file):
     os.close(writes)
     assert done.returncode == 141
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_before_a_command_begins_is_130_without_a_traceback(monkeypatch, capsys):
+    monkeypatch.setattr("decision_machines.cli.app.main", broken(KeyboardInterrupt()))
+    monkeypatch.setattr(sys, "argv", ["dm", "--help"])
+    with pytest.raises(SystemExit) as done:
+        entry()
+    said = capsys.readouterr()
+    assert done.value.code == 130
+    assert "interrupted" in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("suffix", ["h", "mjs", "sql", "onnx", "dm"])
+def test_an_interrupted_convert_is_130_and_leaves_no_file(
+    monkeypatch, capsys, machine_file, tmp_path, suffix
+):
+    pytest.importorskip({"sql": "sqlglot", "onnx": "onnx"}.get(suffix, "numpy"))
+    before = {*os.listdir(tmp_path)}
+    call = ("convert", machine_file, "-o", tmp_path / f"out.{suffix}")
+    monkeypatch.setattr(os, "fsync", broken(KeyboardInterrupt()))
+    code, said = code_of(monkeypatch, capsys, *call)
+    assert (code, {*os.listdir(tmp_path)}) == (130, before)
+    assert "Traceback" not in said.err
+    monkeypatch.undo()
+    assert code_of(monkeypatch, capsys, *call)[0] == 0

@@ -51,6 +51,7 @@ def test_predict_finds_columns_for_a_model_without_names(tmp_path):
 
 
 def test_predict_runs_on_dask(model_file, tmp_path):
+    pytest.importorskip("dask.dataframe")
     (tmp_path / "in").mkdir()
     for i in range(2):
         rows(20, seed=i).to_parquet(tmp_path / "in" / f"{i}.parquet")

@@ -78,6 +78,33 @@ def test_null_and_nan_are_missing_and_numbers_of_all_types_are_read(connection):
     )
 
 
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost", "sklearn"])
+def test_gaps_of_a_stored_table_are_missing_whatever_the_types(connection, library):
+    name = {"sklearn": "HistGradientBoosting"}.get(library)
+    model = models(library)[name] if name else next(iter(models(library).values()))
+    machine = dm.convert(model)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, machine.n_features)).round(3) * 20
+    X[rng.random(X.shape) < 0.2] = np.nan
+    names = [f"c{i}" for i in range(X.shape[1])]
+    connection.register("given", pd.DataFrame(X, columns=names))
+    for output in ("margin", "leaves"):
+        dm.stream.duckdb_function(connection, machine, output, output=output)
+    first = f"CAST({names[0]} AS FLOAT) AS {names[0]}"
+    gaps = ", ".join(f"nullif({c}, 'nan') AS {c}" for c in names[1:])
+    connection.execute(f"CREATE TABLE doubles AS SELECT {names[0]}, {gaps} FROM given")
+    connection.execute(f"CREATE TABLE mixed AS SELECT {first}, {gaps} FROM given")
+    single = X.copy()
+    single[:, 0] = single[:, 0].astype(np.float32)
+    for kept, rows_ in (("doubles", X), ("mixed", single)):
+        call = f"({', '.join(names)}) FROM {kept}"
+        (found,) = connection.execute(f"SELECT margin{call}").fetchnumpy().values()
+        assert np.array_equal(np.ma.getdata(found), machine.margin(rows_)[:, 0])
+        found = connection.execute(f"SELECT unnest(leaves{call.replace(' FROM', ') FROM')}")
+        leaves = np.stack([np.ma.getdata(v) for v in found.fetchnumpy().values()], axis=1)
+        assert np.array_equal(leaves, machine.apply(rows_))
+
+
 def test_wrong_calls_say_what_to_do(connection, machine):
     dm.stream.duckdb_function(connection, machine, "f")
     with pytest.raises(dm.InputError, match="replace=True"):

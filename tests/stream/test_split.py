@@ -76,6 +76,7 @@ def test_a_run_stopped_within_a_file_goes_on_there(machine, tmp_path):
 
 
 def test_dask_shares_out_one_file(machine, tmp_path):
+    pytest.importorskip("dask.dataframe")
     frame = rows(300)
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "in.parquet", row_group_size=100)
     answers = dm.stream.score(

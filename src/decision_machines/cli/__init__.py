@@ -6,16 +6,27 @@ It needs typer and rich, which are the extra `cli`: whoever predicts from Python
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..errors import MissingLibraryError
-from .codes import WRONG
+from .codes import INTERRUPTED, WRONG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LIBRARIES = ("rich", "typer")
 
 
 def main() -> NoReturn:
     """Run `dm`, and exit with the code that says how it went."""
+    try:
+        _command()()
+    except KeyboardInterrupt:  # before a command has begun: most of a short call is imports
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _command() -> Callable[[], NoReturn]:
     try:
         from .app import main as run
     except ModuleNotFoundError as error:
@@ -27,4 +38,4 @@ def main() -> NoReturn:
         )
         print(f"error {told}", file=sys.stderr)
         sys.exit(WRONG)
-    run()
+    return run

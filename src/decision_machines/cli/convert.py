@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..errors import InexactWarning
-from .options import MODEL_FILE, AsJson, Model, Trust
+from ..errors import InexactWarning, InputError
+from .options import MODEL_FILE, AsJson, Columns, Model, Trust
 
 
 def convert(
@@ -41,6 +41,7 @@ def convert(
     margins: Annotated[
         bool, typer.Option("--margins", help="Leave link and labels out: predict raw scores.")
     ] = False,
+    columns: Columns = None,
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,6 +50,9 @@ def convert(
     The file appears only when it is whole. What may differ in the last digits (ONNX) is said. An
     ONNX model of features that are given as labels has an input for each feature, named like it;
     no label at all is the empty text.
+
+    SQL reads the table "rows", which has a column for each feature, by its name or as --column
+    says; it gives the column "prediction", or with --margins "margin".
     """
     import warnings
 
@@ -61,6 +65,10 @@ def convert(
     options: dict[str, Any] = {} if kind == "dm" else {"margins": margins}
     if kind == "onnx":
         options |= {"operator": operator, "labels": labels}
+    if columns:
+        if kind != "sql":
+            raise InputError(f"writing {out}", f"--column for {kind}", "use it for SQL alone")
+        options["columns"] = columns
     machine = load(model, trust=trust)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -125,8 +125,10 @@ def _as_labels(arrays: list[Any], columns: Columns) -> list[Any]:
     labels = {i for i, array in enumerate(arrays) if any(kind(array.type) for kind in kinds)}
     if len(labels | looked_up) != len(columns.table_categories):
         return arrays
+    # A column of nothing but gaps has no kind, of which there are no labels.
+    known = [a.cast(pa.string()) if pa.types.is_null(a.type) else a for a in arrays]
     turned = looked_up - labels
-    return [a.dictionary_encode() if i in turned else a for i, a in enumerate(arrays)]
+    return [a.dictionary_encode() if i in turned else a for i, a in enumerate(known)]
 
 
 def position_of_feature(name: str, position: Mapping[str, int]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,26 @@ if TYPE_CHECKING:
 
 def double_thresholds(machine: DecisionMachine) -> Float[np.ndarray, "J"]:
     """(J,) in float64; over float32 columns, the largest x that a cast does not take above t."""
-    t = machine.t
+    return largest_doubles(machine.t)
+
+
+def double_range(low: float, high: float, dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the largest x in float64 that a cast to `dtype` takes to low … high.
+
+    Examples
+    --------
+    >>> double_range(1.0, 1.0, np.dtype("float32"))
+    (0.9999999701976776, 1.0000000596046448)
+    """
+    if dtype == np.float64:
+        return low, high
+    below = np.nextafter(np.float32(low), np.float32(-np.inf))
+    under, last = largest_doubles(np.array([below, high], np.float32)).tolist()
+    return float(np.nextafter(under, np.inf)), last
+
+
+def largest_doubles(t: Float[np.ndarray, "J"]) -> Float[np.ndarray, "J"]:
+    """For each t, the largest x in float64 that a cast to the dtype of t does not take above it."""
     if t.dtype == np.float64:
         return t
     with np.errstate(over="ignore"):

@@ -13,6 +13,7 @@ from ..machine.label_words import labels_of
 from .decide import check_classes, decide, probabilities, respond
 from .engines import walk
 from .engines.native import refusal
+from .inputs.accepted import is_guarded
 from .inputs.given_rows import given_row, named_values
 from .inputs.label_reader import LabelReader, NewLabel
 from .inputs.tables import matched_names
@@ -91,6 +92,8 @@ class RowFunction:
     def _answer_by(self, names: Sequence[Any] | None) -> Callable[[Any], Any]:
         """What answers lists, and dictionaries of these names; None where that is not enough."""
         columns = self.machine.columns
+        if is_guarded(columns):
+            return lambda row: None
         is_single = bool(columns.dtype == np.float32)
         reader = _native.RowReader(names, self._labels, is_single, columns.encodes_arrays)
         return answer_of(self.machine, self.outputs, reader)

@@ -7,13 +7,14 @@ import contextlib
 import json
 import logging
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecisionMachinesError
 from .batching import Batches
-from .limits import Limits, Refused
+from .limits import Limits, Refused, Unread
 from .metrics import CONTENT_TYPE, Metrics
-from .tensors import numbers_of_one_row, rows_of, tensors_of
+from .tensors import numbers_of_one_row, rows_of, table_of, tensors_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 JSON = b"application/json"
 LARGE_BODY = 1 << 16
 """Bytes from which on a request is read and answered in a thread: others do not wait for it."""
+UNREAD_SECONDS = 2.0
+UNREAD_BODIES = 8
+"""Of the largest size that is taken: what is thrown away of a body that is larger."""
 logger = logging.getLogger("decision_machines.serve")
 
 
@@ -113,7 +117,7 @@ class App:
         self, parts: list[str], scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
         start, metrics = time.perf_counter(), self.metrics
-        name, rows, headers = "", 0, []
+        name, rows, is_unread = "", 0, False
         metrics.running += 1
         try:
             if len(parts) not in (4, 6) or parts[:2] != ["v2", "models"]:
@@ -124,9 +128,7 @@ class App:
             status = 200
         except (Refused, DecisionMachinesError) as error:
             status = error.status if isinstance(error, Refused) else 400
-            content = _error(error)
-            # What is left of the body is not read.
-            headers = [(b"connection", b"close")] if status in (408, 413) else []
+            content, is_unread = _error(error), isinstance(error, Unread)
         except _Gone:
             return
         except Exception:
@@ -135,14 +137,37 @@ class App:
         finally:
             metrics.running -= 1
         metrics.request(name, status, rows, time.perf_counter() - start)
-        await _reply(send, status, content, JSON, headers)
+        if is_unread:
+            await self._reply_and_close(status, content, receive, send)
+        else:
+            await _reply(send, status, content)
+
+    async def _reply_and_close(
+        self, status: int, content: bytes, receive: Receive, send: Send
+    ) -> None:
+        """The answer to a body that is not read to its end.
+
+        What a client still sends is thrown away for a while: a connection that is closed under it
+        is an error, and it would never read the answer.
+        """
+        closing = [(b"connection", b"close")]
+        await _reply(send, status, content, JSON, closing, is_whole=False)
+        size = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(UNREAD_SECONDS):
+                while size <= UNREAD_BODIES * self.limits.body_bytes:
+                    message = await receive()
+                    size += len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        break
+        await send({"type": "http.response.body", "body": b""})
 
     async def _body(self, scope: dict[str, Any], receive: Receive) -> bytes:
         """The body, as a whole and in time, or a refusal."""
         most = self.limits.body_bytes
         for key, value in scope["headers"]:
             if key == b"content-length" and int(value) > most:
-                raise Refused(413, f"a body of {int(value)} bytes; at most {most} are taken")
+                raise Unread(413, f"a body of {int(value)} bytes; at most {most} are taken")
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _Gone
@@ -151,11 +176,11 @@ class App:
             try:
                 body = await asyncio.wait_for(self._rest(body, receive), self.limits.body_seconds)
             except TimeoutError:
-                raise Refused(
+                raise Unread(
                     408, f"the body did not arrive within {self.limits.body_seconds:g} s"
                 ) from None
         if len(body) > most:
-            raise Refused(413, f"a body of more than {most} bytes, which is the most taken")
+            raise Unread(413, f"a body of more than {most} bytes, which is the most taken")
         return body
 
     async def _rest(self, first: bytes, receive: Receive) -> bytes:
@@ -183,11 +208,13 @@ class App:
     def _answer_here(self, model: Model, asked: dict[str, Any]) -> tuple[bytes, int]:
         X = rows_of(asked.get("inputs"), model.machine.n_features, self.limits.rows)
         wanted = model.wanted(asked)
-        if isinstance(X, dict) and all(name in model.row for name in wanted):
-            found = tensors_of({name: model.row[name](X) for name in wanted}, is_row=True)
-            return _content(model, asked, found), 1
         if isinstance(X, dict):
-            X = _table(X)
+            is_row = all(len(values) == 1 for values in X.values())
+            if is_row and all(name in model.row for name in wanted):
+                row = {name: values[0] for name, values in X.items()}
+                found = tensors_of({name: model.row[name](row) for name in wanted}, is_row=True)
+                return _content(model, asked, found), 1
+            X = table_of(X, model.hard.columns)
         found = tensors_of({name: model.answer(name, X) for name in wanted})
         return _content(model, asked, found), len(X)
 
@@ -214,20 +241,28 @@ class App:
                 return
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON whose names differ: of two values, which one is meant?"""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"an object has {twice!r:.60} twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
 def _asked(body: bytes) -> dict[str, Any]:
     try:
-        asked = json.loads(body.decode())
+        asked = _DECODER.decode(body.decode())
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not JSON: {error!s:.200}") from None
     if not isinstance(asked, dict):
         raise Refused(400, "the body is not an object with a list of inputs")
+    if not isinstance(asked.get("id", ""), (str, int)):
+        raise Refused(400, f"id is {asked['id']!r:.60}; send a text")
     return asked
-
-
-def _table(row: dict[str, Any]) -> Any:
-    from ..files.kinds import arrow
-
-    return arrow("reading a row by its features' names").table({k: [v] for k, v in row.items()})
 
 
 def _content(model: Model, asked: dict[str, Any], outputs: list[dict[str, Any]] | str) -> bytes:
@@ -247,6 +282,8 @@ async def _reply(
     content: bytes,
     kind: bytes = JSON,
     headers: list[tuple[bytes, bytes]] | None = None,
+    *,
+    is_whole: bool = True,
 ) -> None:
     await send(
         {
@@ -259,4 +296,4 @@ async def _reply(
             ],
         }
     )
-    await send({"type": "http.response.body", "body": content})
+    await send({"type": "http.response.body", "body": content, "more_body": not is_whole})

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DecisionMachinesError
 from .tensors import plain, tensor_head, tensors_of
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ class Batches:
             self.metrics.batch(model.name, len(asked))
             try:
                 texts = _together(model, wanted, asked) if len(asked) > 1 else None
-            except DecisionMachinesError:
-                texts = None  # One of the rows is refused; which one is found out below.
+            except Exception:
+                texts = None  # One of the rows is at fault; which one is found out below.
             for i, (row, future) in enumerate(asked):
                 if future.done():
                     continue  # Its client has gone.

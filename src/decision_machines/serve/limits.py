@@ -15,6 +15,7 @@ class Limits:
     """For a body to arrive as a whole."""
     head_seconds: float = 10.0
     """For the head of a request to arrive, from its first byte or from the connection on."""
+    head_bytes: int = 64 << 10
 
 
 class Refused(Exception):
@@ -23,3 +24,7 @@ class Refused(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class Unread(Refused):
+    """A request whose body is not read to its end: its connection cannot serve another one."""

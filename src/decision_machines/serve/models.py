@@ -67,9 +67,14 @@ class Model:
         told = {"model_name": self.name, "model_version": str(self.version)}
         self.head = json.dumps(told)[1:-1]
         self.shapley_base: Any = None
-        if soft is None and machine.cover is not None:
-            self.shapley_base = machine.shap_base()
-            self.outputs += SHAPLEY
+        self.no_shapley = "soft trees have none"
+        """Why there are no Shapley values."""
+        if soft is None:
+            try:
+                self.shapley_base = machine.shap_base()
+                self.outputs += SHAPLEY
+            except DecisionMachinesError as error:
+                self.no_shapley = error.found
 
     def answer(self, output: str, X: Any) -> Any:
         """One output for rows."""
@@ -89,9 +94,7 @@ class Model:
             names = (*names, *SHAPLEY)
         unknown = [name for name in names if name not in self.outputs]
         if unknown:
-            why = ""
-            if unknown[0] in SHAPLEY:
-                why = " (Shapley values need covers, which its file does not hold)"
+            why = f" ({self.no_shapley})" if unknown[0] in SHAPLEY else ""
             raise Refused(
                 400, f"no output {unknown[0]!r:.60}{why}; the model has {', '.join(self.outputs)}"
             )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .models import Models
 
+LEAVING_SECONDS = 0.25
+"""For requests on their way, when the server stops."""
+
 
 def serve(
     models: Models,
@@ -51,7 +54,7 @@ def serve(
         app,
         host=host,
         port=port,
-        http=_protocol(app.limits.head_seconds),
+        http=_protocol(app.limits),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -115,34 +118,60 @@ def _log() -> None:
             logging.getLogger(name).addHandler(told)
 
 
-def _protocol(head_seconds: float) -> Any:
-    """uvicorn's HTTP protocol, which gives up a client that never comes to the end of a head."""
+def _protocol(limits: Limits) -> Any:
+    """uvicorn's HTTP protocol, with bounds on heads, and connections closed without a loss."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ImportError:
         return "auto"
 
     class Patient(HttpToolsProtocol):
-        """Closes a connection whose request has not begun, or has no whole head, in time."""
+        """Closes a connection whose request has not begun, or has no whole head, in time.
+
+        When the server stops, a connection without a request is kept for a moment: what a client
+        has sent, and the server not read yet, is answered.
+        """
 
         waiting: Any = None
+        head_size = 0
+        is_leaving = False
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.waiting = self.loop.call_later(head_seconds, transport.close)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            awaited = self.waiting
+            super().data_received(data)
+            is_same = awaited is not None and self.waiting is awaited
+            self.head_size = self.head_size + len(data) if is_same else 0
+            if self.head_size > limits.head_bytes and not self.transport.is_closing():
+                self.send_400_response("The head of the request is too large.")
 
         def on_message_begin(self) -> None:
             if self.waiting is None:
-                self.waiting = self.loop.call_later(head_seconds, self.transport.close)
+                self._wait()
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:
             self._calm()
             super().on_headers_complete()
+            if self.is_leaving:
+                self.cycle.keep_alive = False
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._calm()
             super().connection_lost(exc)
+
+        def shutdown(self) -> None:
+            if self.cycle is None or self.cycle.response_complete:
+                self.is_leaving = True
+                self.loop.call_later(LEAVING_SECONDS, super().shutdown)
+            else:
+                super().shutdown()
+
+        def _wait(self) -> None:
+            self.waiting = self.loop.call_later(limits.head_seconds, self.transport.close)
 
         def _calm(self) -> None:
             if self.waiting is not None:

@@ -12,6 +12,8 @@ from .limits import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..machine import Columns
+
 DATATYPES: dict[str, Any] = {
     "BOOL": np.bool_,
     "UINT8": np.uint8,
@@ -46,11 +48,8 @@ def numbers_of_one_row(given: Any, n_features: int) -> list[Any] | None:
     return data if "name" in tensor and n_features != 1 else None
 
 
-def rows_of(inputs: Any, n_features: int, most_rows: int) -> Any:
-    """The rows of a request: an array, or where each feature has its own tensor a table.
-
-    A table of one row is a dictionary.
-    """
+def rows_of(inputs: Any, n_features: int, most_rows: int) -> np.ndarray | dict[str, np.ndarray]:
+    """The rows of a request: an array, or columns by name where each feature has its own tensor."""
     if not isinstance(inputs, list) or not inputs:
         raise Refused(400, "the body has no list of inputs; see /v2/models/NAME for what to send")
     tensors = [_tensor(given) for given in inputs]
@@ -59,7 +58,7 @@ def rows_of(inputs: Any, n_features: int, most_rows: int) -> Any:
         raise Refused(413, f"{rows} rows; at most {most_rows} are taken: send them in parts")
     if len(tensors) == 1 and tensors[0][1].ndim == 2 and n_features != 1:
         return tensors[0][1]
-    columns: dict[str, Any] = {}
+    columns: dict[str, np.ndarray] = {}
     for name, values in tensors:
         if values.ndim > 2 or (values.ndim == 2 and values.shape[1] != 1):
             raise Refused(400, f"input {name!r} has the shape {values.shape}; send one column")
@@ -68,11 +67,29 @@ def rows_of(inputs: Any, n_features: int, most_rows: int) -> Any:
         columns[name] = values.reshape(-1)
     if len({len(values) for values in columns.values()}) != 1:
         raise Refused(400, "the inputs have different numbers of rows; send as many for each")
-    if all(len(values) == 1 for values in columns.values()):
-        return {name: values[0] for name, values in columns.items()}
+    return columns
+
+
+def table_of(given: dict[str, np.ndarray], columns: Columns) -> Any:
+    """An Arrow table of columns by name; numbers are labels where the model has labels of numbers.
+
+    JSON has no type for labels that are numbers, as a CSV file has none.
+    """
+    from ..files.features import feature_columns, feature_table
     from ..files.kinds import arrow
 
-    return arrow("reading a table by its features' names").table(columns)
+    pyarrow, arrays = arrow("reading a table by its features' names"), {}
+    for name, values in given.items():
+        try:
+            arrays[name] = pyarrow.array(values)
+        except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise Refused(
+                400, f"input {name!r:.60} is not a column of one kind: {error!s:.200}"
+            ) from None
+    table = pyarrow.table(arrays)
+    names = feature_columns(columns, table.column_names)
+    has_others = len({*names}) < table.num_columns  # which the machine refuses by name
+    return table if has_others else feature_table(table, names, columns)
 
 
 def _tensor(given: Any) -> tuple[str, np.ndarray]:
@@ -105,6 +122,10 @@ def _typed(data: np.ndarray, kind: Any) -> np.ndarray:
         Where an entry is not of this kind, such as 1.5 for an integer or a text for a number.
     """
     if kind is object:
+        flat = data.reshape(-1).tolist()
+        if any(isinstance(value, (list, dict)) for value in flat):
+            raise ValueError("an entry is not a text")
+        "".join(value for value in flat if isinstance(value, str)).encode()  # half a character?
         return data
     is_null = np.array([v is None for v in data.reshape(-1)], bool).reshape(data.shape)
     present = data[~is_null].tolist()

@@ -64,6 +64,20 @@ def test_margins_and_leaves_of_random_machines_are_equal(random_models):
         assert same(found, model.machine.margin(np.concatenate([X, X[:3]])))
 
 
+def test_leaf_values_that_are_nan_are_the_least_and_the_largest(tmp_path):
+    machine = make_machine([3] * 5, np.random.default_rng(0), values="real", rules=False)
+    V = machine.V.copy()
+    V[[1, 7]] = np.nan
+    machines = [
+        replace(machine, V=V, output=replace(machine.output, aggregate=aggregate))
+        for aggregate in ("min", "max")
+    ]
+    for model in compiled(machines, tmp_path):
+        X = probe_rows(machine, 60)
+        assert np.isnan(model.machine.margin(X)).any()
+        assert same(model.margin(X), model.machine.margin(X))
+
+
 @pytest.fixture(scope="module")
 def library_models(tmp_path_factory):
     known = [(lib, name) for lib in LIBRARIES for name in models(lib)]

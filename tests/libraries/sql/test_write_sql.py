@@ -104,6 +104,48 @@ def test_random_machines_in_duckdb(form):
                 assert np.array_equal(found, machine.margin(X)), machine
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_numbers_that_a_cast_moves_are_read_as_the_machine_reads_them(seed, form):
+    rng = np.random.default_rng(seed)
+    machine = make_machine(
+        rng.integers(2, 30, size=4).tolist(),
+        rng,
+        dtype=(np.float32, np.float64)[seed % 3 == 0],
+        values="real",
+    )
+    missing_value = (np.nan, 0.0, 1.0, -999.0)[seed % 4]
+    machine = replace(machine, columns=replace(machine.columns, missing_value=missing_value))
+    hair = [-1.0, 0.0, 1.0, 2.0, 3.0, float(np.float32(1e-35)), 2.0**24, 2.0**31, missing_value]
+    near = np.concatenate([np.nextafter(hair, -np.inf), hair, np.nextafter(hair, np.inf)])
+    near = np.concatenate([near, near * (1 + 2.0**-26), [2.0**-150, 2.0**-149, -(2.0**-150)]])
+    X = np.concatenate([probe_rows(machine, 60), near[:, None] + np.zeros((1, 3))]).astype(float)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    found = in_duckdb(machine.to_sql(columns=["a", "b", "c"]), rows=frame)
+    assert np.array_equal(found, machine.margin(X))
+
+
+@pytest.mark.parametrize("t", [0.5, 0.0, -0.0, 1.0, -1.0, np.inf])
+def test_models_of_categories_alone(t, form):
+    rng = np.random.default_rng(1)
+    machine = make_machine([9] * 4, rng, n_features=1, values="real")
+    rule = np.full(len(machine.columns.rule), dm.Rule.MEMBER)
+    n = len(rule)
+    sets = dm.CategorySets(
+        start=np.arange(n + 1) * 2,
+        members=np.tile([1, 4], n),
+        answer=rng.choice([-1, 0, 1], size=2 * n),
+        outside=rng.choice([-1, 0, 1], size=n),
+    )
+    machine = replace(
+        machine,
+        columns=replace(machine.columns, rule=rule, sets=sets),
+        t=np.full_like(machine.t, t),
+    )
+    X = np.array([*range(6), np.nan, 4.5, -1.0, 1e300])[:, None]
+    found = in_duckdb(machine.to_sql(columns=["a"]), rows=pd.DataFrame(X, columns=["a"]))
+    assert np.array_equal(found, machine.margin(X))
+
+
 def test_more_trees_than_one_stage_adds_are_added_in_order(form):
     machine = make_machine([3] * 250, np.random.default_rng(0), values="real", rules=False)
     X = np.random.default_rng(1).standard_normal((50, machine.n_features))
@@ -137,11 +179,8 @@ def test_ranks_are_the_numbers_of_thresholds_below(t, values):
     with np.errstate(over="ignore"):
         values = np.array([*values, *t, *np.nextafter(t, np.inf), *np.nextafter(t, -np.inf)])
     spoken = Dialect.named("duckdb")
-    ranks, lists = (
-        f"{search.first(spoken, 'z', 'b')} AS r",
-        [masks.listed(search.padded(), "DOUBLE")],
-    )
-    lists.append(masks.listed(search.start or [0], "INTEGER"))
+    ranks = f"{search.first(spoken, 'z')} AS r"
+    lists = [masks.listed(search.padded(), "DOUBLE"), masks.listed(search.start or [0], "INTEGER")]
     query = f"SELECT z, t, {ranks} FROM rows, (SELECT {lists[0]} AS t, {lists[1]} AS b)"
     for step in range(search.steps - 1, -1, -1):
         above = f"CAST(z > list_extract(t, r + {1 << step}) AS INTEGER)"
@@ -240,6 +279,21 @@ def test_hostile_names_stay_names(dialect):
             connection.register(name, frame)
             found = connection.sql(query).df()
         assert found["margin"].tolist() == machine.margin(frame[HOSTILE])[:, 0].tolist()
+
+
+def test_columns_that_differ_in_case_alone_are_told_apart_or_refused():
+    machine = make_machine([8] * 4, np.random.default_rng(0), rules=False, names=("a", "A", "b"))
+    machine = replace(machine, output=replace(machine.output, dtype=np.float64))
+    for dialect in KNOWN:
+        if dialect in ("postgres", "snowflake"):
+            assert '"A"' in machine.to_sql(dialect)
+            continue
+        with pytest.raises(InputError, match="'a' and 'A'"):
+            machine.to_sql(dialect)
+    X = np.random.default_rng(1).standard_normal((50, 3))
+    frame = pd.DataFrame(X, columns=["a", "a2", "b"])
+    found = in_duckdb(machine.to_sql(columns={"A": "a2"}), rows=frame)
+    assert np.array_equal(found, machine.margin(X))
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,9 @@ static inline void dm_sum_leaves(const double *x, const int32_t *leaf, double *o
 #if DM_AGGREGATE == DM_SUM
             total[to] += value;
 #elif DM_AGGREGATE == DM_LEAST
-            if (value < total[to]) total[to] = value;
+            if (value < total[to] || isnan(value)) total[to] = value;
 #else
-            if (value > total[to]) total[to] = value;
+            if (value > total[to] || isnan(value)) total[to] = value;
 #endif
         }
     }

@@ -10,9 +10,10 @@ from ...machine import Rule
 from ...machine.columns import ZERO
 from ...machine.label_words import labels_of
 from ..limits import Limits
+from ..write_thresholds import double_range
 
 if TYPE_CHECKING:
-    from ...machine import DecisionMachine
+    from ...machine import CategorySets, DecisionMachine
     from .dialects import Dialect
 
 
@@ -59,7 +60,8 @@ def feature_stage(machine: DecisionMachine, dialect: Dialect, names: list[str]) 
             continue
         text = dialect.no_nan(dialect.as_double(name))
         if not np.isnan(columns.missing_value):
-            text = f"NULLIF({text}, {dialect.number(columns.missing_value)})"
+            missing = double_range(columns.missing_value, columns.missing_value, columns.dtype)
+            text = f"CASE WHEN {_between(dialect, text, *missing)} THEN NULL ELSE {text} END"
         if feature in columns.edges:
             text = _range(dialect, text, columns.edges[feature])
         found[feature] = text
@@ -136,7 +138,7 @@ def reader(machine: DecisionMachine, dialect: Dialect, column: int) -> str:
     if rule == Rule.NAN_AS_ZERO:
         return f"COALESCE({text}, {dialect.number(0.0)})"
     if rule == Rule.ZERO_AS_NAN:
-        near = f"ABS({text}) <= {dialect.number(ZERO)}"
+        near = _between(dialect, text, *double_range(-ZERO, ZERO, machine.columns.dtype))
         return f"CASE WHEN {near} THEN NULL ELSE {text} END"
     return text
 
@@ -148,37 +150,47 @@ def _member(machine: DecisionMachine, dialect: Dialect, column: int, test: int) 
     feature = int(columns.feature[column])
     members, answers, outside = columns.members(column)
     missing = int(machine.missing[test])
-    side = {int(c): missing if a == 0 else int(a) for c, a in zip(members, answers, strict=True)}
     # z = 1 is right of a threshold between 0 and 1; elsewhere both go one way.
     t = float(machine.t[test])
-    turn = {-1: -1 if t >= 0 else 1, 1: -1 if t >= 1 else 1}
-    away = missing if outside == 0 else turn[outside]
-    side = {c: missing if a == 0 else turn[a] for c, a in side.items()} if t != 0.5 else side
+    turn = {-1: -1 if t >= 0 else 1, 0: missing, 1: -1 if t >= 1 else 1}
+    side = {int(c): turn[int(a)] for c, a in zip(members, answers, strict=True)}
+    away = turn[outside]
     labels = labels_known(machine, feature)
+    others = [c for c, answer in side.items() if answer != away]
     text = f"f{feature}"
     if labels is None:
-        known = {c: dialect.number(c) for c in side}
-        text = _category(dialect, text, sets.negative_fractions, sets.whole)
+        parts = [
+            _between(dialect, text, *numbers)
+            for c in others
+            if (numbers := _numbers_of(c, columns.dtype, sets)) is not None
+        ]
     else:
-        known = {
-            c: _literal(dialect, labels[c])
-            for c in side
-            if c < len(labels) and labels[c] is not None
-        }
-    listed = [known[c] for c in known if side[c] != away]
-    parts = [f"{text} IN ({', '.join(listed)})"] if listed else []
+        known = [labels[c] for c in others if c < len(labels) and labels[c] is not None]
+        listed = ", ".join(_literal(dialect, label) for label in known)
+        parts = [f"{text} IN ({listed})"] if known else []
     if missing != away:
         parts.append(f"f{feature} IS NULL")
     condition = " OR ".join(parts) or "1 = 0"
     return condition, away > 0
 
 
-def _category(dialect: Dialect, text: str, negative_fractions: bool, whole: bool) -> str:
-    """The category that a number stands for; -1 where it is none."""
-    lowest = dialect.number(-1.0 if negative_fractions else 0.0)
-    cut = f"CASE WHEN {text} < 0 THEN CEIL({text}) ELSE FLOOR({text}) END"
-    holds = f"({text} > {lowest} OR {text} = 0) AND {text} < {dialect.number(2.0**31)}"
-    if whole:
-        holds += f" AND {text} = FLOOR({text})"
-    none = dialect.number(-1.0)
-    return f"CASE WHEN {text} IS NULL THEN NULL WHEN {holds} THEN {cut} ELSE {none} END"
+def _numbers_of(
+    category: int, dtype: np.dtype[Any], sets: CategorySets
+) -> tuple[float, float] | None:
+    """The least and the largest number that stands for a category; None where there is none."""
+    one, limit = dtype.type(category), dtype.type(np.inf)
+    low = one if one >= category else np.nextafter(one, limit)
+    above = dtype.type(category + 1)
+    high = np.nextafter(above, -limit) if above >= category + 1 else above
+    if sets.whole:
+        high = low
+    elif category == 0 and sets.negative_fractions:
+        low = np.nextafter(dtype.type(-1), limit)
+    is_there = category <= low < category + 1 or low < 0
+    return double_range(float(low), float(high), dtype) if is_there else None
+
+
+def _between(dialect: Dialect, text: str, low: float, high: float) -> str:
+    if low == high:
+        return f"{text} = {dialect.number(low)}"
+    return f"{text} BETWEEN {dialect.number(low)} AND {dialect.number(high)}"

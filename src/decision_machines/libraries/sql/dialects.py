@@ -14,6 +14,8 @@ EXACT = ("duckdb", "postgres")
 """Databases in which the tests compare margins with the machine's, bit for bit."""
 KNOWN = (*EXACT, "sqlite", "bigquery", "snowflake")
 DOING = "writing a machine as SQL"
+CASELESS = ("duckdb", "sqlite", "bigquery")
+"""To which "a" and "A" are one column."""
 SINGLE = {"duckdb": "REAL", "postgres": "REAL"}
 """How a dialect calls float32, where it computes in it."""
 

@@ -84,16 +84,24 @@ class Search:
         most = max(int(np.bincount(bucket.astype(np.int64)).max()), before)
         return cls(t, start.tolist(), low, high, scale, most.bit_length())
 
-    def first(self, dialect: Dialect, z: str, starts: str) -> str:
-        """A rank that is not above the value's own."""
+    def first(self, dialect: Dialect, z: str, at: int = 0, bucket: int = 0) -> str:
+        """`at` and a rank that is not above the value's own.
+
+        Parameters
+        ----------
+        bucket
+            The place of the first bucket in the list b, which counts from `at`.
+        """
         if self.start is None:
-            return "0"
+            return f"{at}"
         low, high = dialect.number(self.low), dialect.number(self.high)
         n = int(np.sum(self.t <= self.high))
-        place = f"CAST(FLOOR(({z} - {low}) * {dialect.number(self.scale)}) AS INTEGER) + 1"
+        place = (
+            f"CAST(FLOOR(({z} - {low}) * {dialect.number(self.scale)}) AS INTEGER) + {bucket + 1}"
+        )
         return (
-            f"CASE WHEN {z} <= {low} THEN 0 WHEN {z} > {high} THEN {n} WHEN {z} IS NULL THEN 0 "
-            f"ELSE CAST(list_extract({starts}, {place}) AS INTEGER) END"
+            f"CASE WHEN {z} <= {low} THEN {at} WHEN {z} > {high} THEN {at + n} "
+            f"WHEN {z} IS NULL THEN {at} ELSE list_extract(b, {place}) END"
         )
 
     def padded(self) -> list[float]:
@@ -183,51 +191,63 @@ class Masks:
             for column, words in self.by_column.items()
         }
 
+    @functools.cached_property
+    def begin(self) -> dict[int, tuple[int, int]]:
+        """For each column, where its ranks and its buckets begin in the tables of all columns."""
+        found, rank, bucket = {}, 0, 0
+        for column, search in self.searches.items():
+            found[column] = rank, bucket
+            rank, bucket = rank + len(search.padded()), bucket + len(search.start or ())
+        return found
+
     @property
     def n_cells(self) -> int:
-        """The numbers in all tables of masks."""
-        return sum(
-            (len(self.searches[c].t) + 2) * len(words) for c, words in self.by_column.items()
-        )
+        """The numbers in the table of masks."""
+        n_ranks = sum(len(search.padded()) for search in self.searches.values())
+        return n_ranks * len(self.words[1])
 
     def stages(self, carried: Sequence[str]) -> list[str]:
-        """What follows `s0`; the last stage has what is carried and i0, i1 …, each tree's leaf."""
+        """What follows `s0`; the last one has what is carried and each tree's leaves v0, v1 …"""
         columns, (places, used) = list(self.by_column), self.words
         own, conditions = list(carried), list(self.by_condition)
         first = [f"{reader(self.machine, self.dialect, c)} AS z{c}" for c in columns]
         first += [f"({text}) AS h{i}" for i, text in enumerate(conditions)]
         found = [*self._tables(), f"z AS (SELECT {', '.join([*own, *first])} FROM s0)"]
         own += [f"h{i}" for i in range(len(conditions))]
-        kept = [*own, *(f"{name}{c}" for c in columns for name in ("z", "t", "g"))]
+        z = [f"z{c}" for c in columns]
         ranks = [
-            f"{self.searches[c].first(self.dialect, f'z{c}', f'b{c}')} AS r{c}" for c in columns
+            f"{self.searches[c].first(self.dialect, f'z{c}', *self.begin[c])} AS r{c}"
+            for c in columns
         ]
-        found.append(f"r0 AS (SELECT {', '.join([*kept, *ranks])} FROM z, tables)")
+        found.append(f"r0 AS (SELECT {', '.join([*own, *z, 't', 'g', *ranks])} FROM z, tables)")
         steps = max((search.steps for search in self.searches.values()), default=0)
         for step in range(steps):
             ranks = [self._step(c, self.searches[c].steps - 1 - step) for c in columns]
-            found.append(f"r{step + 1} AS (SELECT {', '.join([*kept, *ranks])} FROM r{step})")
+            found.append(
+                f"r{step + 1} AS (SELECT {', '.join([*own, *z, 't', 'g', *ranks])} FROM r{step})"
+            )
         lines = [
-            f"list_extract(g{c}, COALESCE(r{c}, {len(self.searches[c].t) + 1}) + 1) AS p{c}"
-            for c in columns
+            f"list_extract(g, COALESCE(r{c}, {self._missing(c)}) + 1) AS p{c}" for c in columns
         ]
         found.append(f"p AS (SELECT {', '.join([*own, *lines])} FROM r{steps})")
         words = [f"{self._word(w)} AS w{w}" for w in range(len(used))]
         found.append(f"w AS (SELECT {', '.join([*carried, *words])} FROM p)")
         shifted = [f"w{w}{f' >> {b}' if b else ''} AS v{i}" for i, (w, b) in enumerate(places)]
         found.append(f"v AS (SELECT {', '.join([*carried, *shifted])} FROM w)")
-        # v and v - 1 differ in the lowest bit of v and in those below it.
-        leaves = [
-            f"bit_count(xor(v{i}, v{i} - CAST(1 AS {WORD}))) AS i{i}" for i in range(len(places))
-        ]
-        found.append(f"i AS (SELECT {', '.join([*carried, *leaves])} FROM v)")
         return found
+
+    def leaf(self, tree: int, output: int) -> str:
+        """The value of the leaf where a row leaves a tree, from the list x of an output."""
+        # v and v - 1 differ in the lowest bit of v and in those below it.
+        place = f"bit_count(xor(v{tree}, v{tree} - CAST(1 AS {WORD})))"
+        first = int(self.machine.trees.leaf_start[tree])
+        return f"list_extract(x{output}, {place} + CAST({first} AS BIGINT))"
 
     def _step(self, column: int, step: int) -> str:
         rank = f"r{column}"
         if step < 0:
             return rank
-        above = f"CAST(z{column} > list_extract(t{column}, {rank} + {1 << step}) AS INTEGER)"
+        above = f"CAST(z{column} > list_extract(t, {rank} + {1 << step}) AS INTEGER)"
         return f"{rank} + {above if step == 0 else f'{1 << step} * {above}'} AS {rank}"
 
     def _word(self, word: int) -> str:
@@ -240,47 +260,51 @@ class Masks:
                 parts.append(f"CASE WHEN h{i} THEN {yes} ELSE {no} END")
         return " & ".join(parts) or f"CAST({full} AS {WORD})"
 
+    def _missing(self, column: int) -> int:
+        """The place of the rank that stands for a missing value: the one behind the last."""
+        return self.begin[column][0] + len(self.searches[column].t) + 1
+
     def _tables(self) -> list[str]:
-        """One row: thresholds t, buckets b and masks g of every column."""
-        ranges = [(c, *entry) for c in self.by_column for entry in self._ranges(c)]
-        names = ("c", "w", "a", "e", "m")
-        kinds = ("INTEGER", "INTEGER", "INTEGER", "INTEGER", WORD)
+        """One row: thresholds t, buckets b and masks g, those of one column after the other's."""
+        ranges = [entry for c in self.by_column for entry in self._ranges(c)]
+        names, kinds = ("w", "a", "e", "m"), ("INTEGER", "INTEGER", "INTEGER", WORD)
+        # Without columns of numbers, one rank that nothing looks up.
         numbers = ", ".join(
             f"unnest({listed(values, kind)}) AS {name}"
-            for values, kind, name in zip(zip(*ranges, strict=True), kinds, names, strict=True)
-        )
-        if not ranges:
-            return ["tables AS (SELECT 1 AS one)"]
-        tables = []
-        for column, words in self.by_column.items():
-            search = self.searches[column]
-            tables.append(f"{listed(search.padded(), 'DOUBLE')} AS t{column}")
-            if search.start is not None:
-                tables.append(f"{listed(search.start, 'INTEGER')} AS b{column}")
-            fields = ", ".join(f"w{w} := m[{i + 1}]" for i, w in enumerate(sorted(words)))
-            tables.append(
-                f"(SELECT list(struct_pack({fields}) ORDER BY k) FROM g WHERE c = {column}) "
-                f"AS g{column}"
+            for values, kind, name in zip(
+                zip(*(ranges or [(0, 0, 1, 0)]), strict=True), kinds, names, strict=True
             )
+        )
+        t = [value for search in self.searches.values() for value in search.padded()]
+        b = [
+            self.begin[c][0] + rank
+            for c, search in self.searches.items()
+            for rank in search.start or ()
+        ]
+        fields = ", ".join(f"w{w} := m[{w + 1}]" for w in range(len(self.words[1])))
         return [
             f"n AS (SELECT {numbers})",
-            "g AS MATERIALIZED (SELECT c, k, list(m ORDER BY w) AS m "
-            "FROM (SELECT c, w, m, unnest(range(a, e)) AS k FROM n) GROUP BY c, k)",
-            "tables AS (SELECT " + ",\n  ".join(tables) + ")",
+            "m AS (SELECT k, list(m ORDER BY w) AS m "
+            "FROM (SELECT w, m, unnest(range(a, e)) AS k FROM n) GROUP BY k)",
+            f"tables AS (SELECT {listed(t, 'DOUBLE')} AS t, {listed(b, 'INTEGER')} AS b, "
+            f"list(struct_pack({fields}) ORDER BY k) AS g FROM m)",
         ]
 
     def _ranges(self, column: int) -> list[tuple[int, int, int, int]]:
-        """(word, from rank, to rank, mask) of one column; missing is the rank behind the last."""
-        t, missing, found = self.searches[column].t, self.machine.missing, []
-        for word, tests in sorted(self.by_column[column].items()):
-            full = (1 << self.words[1][word]) - 1
+        """(word, from rank, to rank, mask) of one column, counted over all columns."""
+        search, missing, found = self.searches[column], self.machine.missing, []
+        begin, end, absent_at = self.begin[column][0], len(search.padded()), len(search.t) + 1
+        for word, n_bits in enumerate(self.words[1]):
+            full = (1 << n_bits) - 1
             mask, at, absent = full, 0, full
-            ranks = np.searchsorted(t, self.t[tests]).tolist()
+            tests = self.by_column[column].get(word, [])
+            ranks = np.searchsorted(search.t, self.t[tests]).tolist()
             for rank, test in sorted(zip(ranks, tests, strict=True)):
                 if rank + 1 > at:
-                    found.append((word, at, rank + 1, mask))
+                    found.append((word, begin + at, begin + rank + 1, mask))
                     at = rank + 1
                 mask &= ~self.ruled_out[test]
                 absent &= ~self.ruled_out[test] if missing[test] > 0 else full
-            found += [(word, at, len(t) + 1, mask), (word, len(t) + 1, len(t) + 2, absent)]
+            found.append((word, begin + at, begin + absent_at, mask))
+            found.append((word, begin + absent_at, begin + end, absent))
         return found

@@ -20,7 +20,7 @@ from ..limits import Limits
 from ..write_thresholds import double_thresholds
 from .answers import answer_columns
 from .columns import feature_stage, refusals, sides
-from .dialects import DOING, SINGLE, Dialect
+from .dialects import CASELESS, DOING, SINGLE, Dialect
 from .masks import Masks, listed
 
 if TYPE_CHECKING:
@@ -50,13 +50,20 @@ def to_sql(
     _check(machine, dialect)
     spoken = Dialect.named(dialect)
     names, t = _names(machine, columns), double_thresholds(machine)
+    _check_case(names, dialect)
     return _Select(machine, spoken, table, names, outputs, tuple(keep), t).text()
 
 
-def sql_content(machine: DecisionMachine, suffix: str, *, margins: bool = False) -> bytes:
+def sql_content(
+    machine: DecisionMachine,
+    suffix: str,
+    *,
+    margins: bool = False,
+    columns: Sequence[str] | None = None,
+) -> bytes:
     """The bytes of a DuckDB query, for `dm convert`: predictions, or margins."""
     outputs = "margin" if margins else "predict"
-    return (to_sql(machine, "duckdb", outputs=outputs) + "\n").encode("utf-8")
+    return (to_sql(machine, "duckdb", columns=columns, outputs=outputs) + "\n").encode("utf-8")
 
 
 def _names(
@@ -69,7 +76,8 @@ def _names(
             raise InputError(
                 DOING,
                 "the machine has no names of features",
-                "name their columns: columns=[...], in the order of the training data",
+                "name their columns, in the order of the training data: columns=[...], or "
+                "--column for each",
             )
         return known
     if isinstance(columns, Mapping):
@@ -85,6 +93,20 @@ def _names(
             "name one for each feature, in the order of the training data",
         )
     return found
+
+
+def _check_case(names: Sequence[str], dialect: str) -> None:
+    if dialect not in CASELESS:
+        return
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                DOING,
+                f"the columns {other!r:.60} and {name!r:.60}, which are one to {dialect}",
+                "name one of them otherwise in the table, and here: columns={feature: column}",
+            )
 
 
 def _check(machine: DecisionMachine, dialect: str) -> None:
@@ -131,16 +153,20 @@ class _Select:
         carried = [*own, *(f"f{f}" for f in features)]
         before, masks = "s0", Masks.of(self.machine, self.dialect, self.t)
         if masks is not None:
-            stages += masks.stages(carried)
-            before = "i"
-            carried += [f"i{tree}" for tree in range(self.machine.n_trees)]
+            carried = carried if refused else own
+            stages += [*masks.stages(carried), self._leaf_values()]
+            before = "v"
         sums: dict[int, str] = {o: self._start(o) for o in range(self.machine.n_outputs)}
         for at in range(0, max(self.machine.n_trees, 1), STAGE):
             trees = range(at, min(at + STAGE, self.machine.n_trees))
-            term = self._tree if masks is None else self._looked_up
+            term = self._tree if masks is None else masks.leaf
             summed = [f"{self._sum(o, sums[o], trees, term)} AS m{o}" for o in sums]
             after = f"s{at // STAGE + 1}"
-            stages.append(f"{after} AS (\nSELECT {_listed([*carried, *summed])}\nFROM {before}\n)")
+            rest = [f"v{tree}" for tree in range(trees.stop, self.machine.n_trees)] if masks else []
+            source = before if masks is None else f"{before}, x"
+            stages.append(
+                f"{after} AS (\nSELECT {_listed([*carried, *rest, *summed])}\nFROM {source}\n)"
+            )
             before, sums = after, {o: f"m{o}" for o in sums}
         done = [f"{self._finish(o)} AS m{o}" for o in sums]
         if refused:
@@ -180,22 +206,26 @@ class _Select:
             text = f"({text} + {self._number(output.base[o])})"
         return text
 
-    def _values(self, tree: int, output: int) -> np.ndarray:
-        """What a tree's leaves add to an output, in the dtype of the sum."""
+    def _values(self, output: int, leaves: slice) -> np.ndarray:
+        """What leaves add to an output, in the dtype of the sum."""
         machine = self.machine
         column = 0 if machine.V.shape[1] == 1 else output
-        leaves = machine.trees.leaves(tree)
-        return machine.V[leaves.start : leaves.stop, column].astype(machine.output.dtype)
+        return machine.V[leaves, column].astype(machine.output.dtype)
 
-    def _looked_up(self, tree: int, output: int) -> str:
-        """The value of the leaf whose place, from 1, is the column i of the tree."""
+    def _leaf_values(self) -> str:
+        """A stage of one row: for each output, what all leaves add to it, as lists x0, x1 …"""
         kind = SINGLE[self.dialect.name] if self._single else self.dialect.double
-        return f"list_extract({listed(self._values(tree, output).tolist(), kind)}, i{tree})"
+        found = (
+            f"{listed(self._values(o, slice(None)).tolist(), kind)} AS x{o}"
+            for o in range(self.machine.n_outputs)
+        )
+        return f"x AS (SELECT {', '.join(found)})"
 
     def _tree(self, tree: int, output: int) -> str:
         """The CASE of one tree."""
-        machine, values = self.machine, self._values(tree, output)
+        machine = self.machine
         tests, leaves = machine.trees.tests(tree), machine.trees.leaves(tree)
+        values = self._values(output, slice(leaves.start, leaves.stop))
 
         def leaf(at: int) -> str:
             return self._number(values[at - leaves.start])

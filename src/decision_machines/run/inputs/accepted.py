@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,13 @@ SHORT = {np.dtype(name) for name in ("bool", "int8", "uint8", "int16", "uint16",
 def is_guarded(columns: Columns) -> bool:
     """Whether values must be checked or coded before an engine may read them."""
     return columns.accepted is not None or bool(columns.edges)
+
+
+def unguarded(columns: Columns) -> Columns:
+    """How values are read that `guarded_rows` then checks and codes, as the source's steps do."""
+    if not is_guarded(columns):
+        return columns
+    return replace(columns, dtype=np.dtype(np.float64), edges={}, accepted=None)
 
 
 def guarded(values: Sequence[Num[np.ndarray, "m"]], columns: Columns) -> list[Num[np.ndarray, "m"]]:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from ...errors import InputError
 from ...machine.label_words import labels_of
+from .accepted import guarded_rows, unguarded
 from .features import is_table, read_features
 from .given_values import feature_number_value, feature_value
 from .tables import ABSENT, match_names
@@ -41,9 +42,8 @@ def given_rows(X: Any, columns: Columns) -> Num[np.ndarray, "m n"]:
     """
     named = named_values(X)
     if named is not None or _are_mappings(X):
-        rows = [named] if named is not None else X
-        with np.errstate(over="ignore"):
-            return np.stack([_named_row(row, columns) for row in rows]).astype(columns.dtype)
+        rows, own = [named] if named is not None else X, unguarded(columns)
+        return _as_read(np.stack([_named_row(row, own) for row in rows]), columns)
     if is_vector(X):
         return _vector(X, columns)
     read = read_features(X, columns)
@@ -147,11 +147,16 @@ def _vector(x: Any, columns: Columns) -> Num[np.ndarray, "1 n"]:
             f"{len(values)} values; the machine reads {columns.n_features} features",
             "give a value for each feature, in the order of the training data",
         )
-    columns = with_labels_for(dict(enumerate(values)), columns)
+    own = with_labels_for(dict(enumerate(values)), unguarded(columns))
     read = [
-        feature_value(columns, f, value)
-        if isinstance(value, str) or (columns.encodes_arrays and labels_of(columns, f) is not None)
-        else feature_number_value(columns, f, value)
+        feature_value(own, f, value)
+        if isinstance(value, str) or (own.encodes_arrays and labels_of(own, f) is not None)
+        else feature_number_value(own, f, value)
         for f, value in enumerate(values)
     ]
-    return np.array([read], columns.dtype)
+    return _as_read(np.array([read]), columns)
+
+
+def _as_read(x: Float[np.ndarray, "m n"], columns: Columns) -> Num[np.ndarray, "m n"]:
+    with np.errstate(over="ignore"):
+        return guarded_rows(x, columns).astype(columns.dtype)
