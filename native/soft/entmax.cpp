@@ -9,19 +9,13 @@ namespace {
 
 constexpr int kLanes = 16;  // rows side by side, which a compiler can put in vectors
 
-// The thresholds tau of kLanes rows, of which x (columns, kLanes) holds halves of logits. The sum
-// of squares (x - tau)_+^2 falls in tau and is convex: Newton's steps from the left, where it is at
+// The thresholds tau of kLanes rows, of which x (columns, kLanes) holds halves of logits, less
+// their largest, so that none is lost beside the 1 that tau lies below it at most. The sum of
+// squares (x - tau)_+^2 falls in tau and is convex: Newton's steps from the left, where it is at
 // least 1, never pass the root. Those of sqrt(sum) = 1 come nearer, and from the left as well.
 template <typename T>
 void thresholds(const T* x, int64_t columns, T* tau) {
-    T most[kLanes];
-    std::copy(x, x + kLanes, most);
-    for (int64_t c = 1; c < columns; ++c)
-        for (int k = 0; k < kLanes; ++k) {
-            const T own = x[c * kLanes + k];
-            most[k] = own > most[k] ? own : most[k];
-        }
-    for (int k = 0; k < kLanes; ++k) tau[k] = most[k] - T(1);
+    std::fill(tau, tau + kLanes, T(-1));
     for (int step = 0; step < 60; ++step) {
         T first[kLanes] = {}, second[kLanes] = {};
         for (int64_t c = 0; c < columns; ++c)
@@ -60,7 +54,9 @@ SparseRows<T> entmax15(const T* logits, int64_t rows, int64_t columns) {
             for (int lane = 0; lane < kLanes; ++lane) {
                 // The last row again where there are no more.
                 const T* from = logits + std::min(r + lane, rows - 1) * columns;
-                for (int64_t c = 0; c < columns; ++c) x[c * kLanes + lane] = from[c] * T(0.5);
+                const T most = *std::max_element(from, from + columns);
+                for (int64_t c = 0; c < columns; ++c)
+                    x[c * kLanes + lane] = from[c] * T(0.5) - most * T(0.5);
             }
             thresholds(x.data(), columns, tau);
         }

@@ -28,8 +28,7 @@ struct Scratch {
     Vec<T>* dvalues;   // (2 n_tests + 1, width) sums by lane, if has_lane_sums
     int32_t* ends;     // slots where descents end
     uint8_t* visited;  // (2 n_tests + 1,) slots whose children have weights
-    Strip* mixes;      // (n_tests,) what tests that weigh several columns read, then their dq
-    uint8_t* tame;     // (n_tests,) whether none of what they read in this strip is wild
+    Strip* mixes;      // (n_tests,) what tests that weigh several columns read
     Vec<T>* dmix;      // by weight, sums by lane
 
     Scratch(void* memory, int64_t n_tests, int64_t width) {
@@ -48,7 +47,6 @@ struct Scratch {
             take((has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * vec));
         ends = reinterpret_cast<int32_t*>(take((2 * n_tests + 2) * 4));
         visited = reinterpret_cast<uint8_t*>(take(2 * n_tests + 1));
-        tame = reinterpret_cast<uint8_t*>(take(n_tests));
         mixes = reinterpret_cast<Strip*>(take(0));
         dmix = reinterpret_cast<Vec<T>*>(at + n_tests * strip);
     }
@@ -115,52 +113,36 @@ inline bool is_wild(const Tree<T>& tree, const Rows<T>& rows, int64_t test) {
     return tree.wild[test] | rows.wild[tree.column[test]];
 }
 
-// What tests that weigh several columns read, for a strip. Tests of as many weights follow one
-// another, so that the processor foresees where a sum ends.
+// What a test that weighs several columns reads, for a strip; true where a column is wild.
 template <typename T>
-void mix(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch<T>& own) {
-    for (int64_t i = 0; i < tree.n_tests; ++i) {
-        const int64_t j = tree.mix_order[i];
-        Vec<T> sum[kStrip];
-        for (int v = 0; v < kStrip; ++v) sum[v] = broadcast<T>(0);
-        bool wild = tree.wild[j];
-        for (int64_t e = tree.mix_start[j]; e < tree.mix_start[j + 1]; ++e) {
-            const T weight = tree.mix_weight[e];
-            const T* z = rows.z + tree.mix_column[e] * kTile + row;
-            wild |= rows.wild[tree.mix_column[e]];
-            for (int v = 0; v < kStrip; ++v) sum[v] += load<T>(z + v * kLanes<T>) * weight;
-        }
-        for (int v = 0; v < kStrip; ++v) own.mixes[j][v] = sum[v];
-        own.tame[j] = !wild;
+inline bool mix(const Tree<T>& tree, const Rows<T>& rows, int64_t test, int64_t row, Vec<T>* to) {
+    Vec<T> sum[kStrip];
+    for (int v = 0; v < kStrip; ++v) sum[v] = broadcast<T>(0);
+    bool wild = tree.wild[test];
+    for (int64_t e = tree.mix_start[test]; e < tree.mix_start[test + 1]; ++e) {
+        const T weight = tree.mix_weight[e];
+        const T* z = rows.z + tree.mix_column[e] * kTile + row;
+        wild |= rows.wild[tree.mix_column[e]];
+        for (int v = 0; v < kStrip; ++v) sum[v] += load<T>(z + v * kLanes<T>) * weight;
     }
+    for (int v = 0; v < kStrip; ++v) to[v] = sum[v];
+    return wild;
 }
 
-// An endless slope is a hard test: its dq is 0, and so is what it adds to gradients.
+// Gradients of the weights, and of the columns that they weigh, from that of what was read.
 template <typename T>
-inline T finite_slope(T slope) {
-    return slope - slope == T(0) ? slope : T(0);
-}
-
-// Gradients of the weights, which still lack the slope, and of the columns that they weigh, from dq
-// where what was read stood.
-template <typename T>
-void unmix(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch<T>& own) {
-    for (int64_t i = 0; i < tree.n_tests; ++i) {
-        const int64_t j = tree.mix_order[i];
-        const T slope = finite_slope(tree.slope[j]);
-        Vec<T> dq[kStrip];
-        for (int v = 0; v < kStrip; ++v) dq[v] = own.mixes[j][v];
-        for (int64_t e = tree.mix_start[j]; e < tree.mix_start[j + 1]; ++e) {
-            const int64_t at = tree.mix_column[e] * kTile + row;
-            Vec<T> sum = dq[0] * load<T>(rows.z + at);
-            for (int v = 1; v < kStrip; ++v) sum += dq[v] * load<T>(rows.z + at + v * kLanes<T>);
-            own.dmix[e - tree.mix_start[0]] += sum;
-            if (!rows.dz) continue;
-            const T weight = tree.mix_weight[e] * slope;
-            for (int v = 0; v < kStrip; ++v) {
-                T* dz = rows.dz + at + v * kLanes<T>;
-                store<T>(dz, load<T>(dz) + dq[v] * weight);
-            }
+inline void unmix(const Tree<T>& tree, const Rows<T>& rows, int64_t test, int64_t row,
+                  const Vec<T>* dread, const Scratch<T>& own) {
+    for (int64_t e = tree.mix_start[test]; e < tree.mix_start[test + 1]; ++e) {
+        const int64_t at = tree.mix_column[e] * kTile + row;
+        Vec<T> sum = own.dmix[e - tree.mix_start[0]];
+        for (int v = 0; v < kStrip; ++v) sum += dread[v] * load<T>(rows.z + at + v * kLanes<T>);
+        own.dmix[e - tree.mix_start[0]] = sum;
+        if (!rows.dz) continue;
+        const T weight = tree.mix_weight[e];
+        for (int v = 0; v < kStrip; ++v) {
+            T* dz = rows.dz + at + v * kLanes<T>;
+            store<T>(dz, load<T>(dz) + dread[v] * weight);
         }
     }
 }
@@ -175,7 +157,6 @@ int64_t descend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, T skip,
     const Vec<T> one = broadcast<T>(1);
     int64_t n_ends = 0;
     for (int v = 0; v < kStrip; ++v) own.slots[0][v] = one;
-    if (Mixed) mix<T>(tree, rows, row, own);
     if (Cut) {
         __builtin_memset(own.visited, 0, static_cast<size_t>(2 * n_tests + 1));
         own.visited[0] = 1;
@@ -184,9 +165,15 @@ int64_t descend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, T skip,
     for (int64_t j = 0; j < n_tests; ++j) {
         if (Cut && !own.visited[j]) continue;
         Vec<T> left[kStrip], right[kStrip];
-        const bool wild = Mixed ? !own.tame[j] : is_wild(tree, rows, j);
-        const T* z = Mixed ? reinterpret_cast<const T*>(own.mixes[j])
-                           : rows.z + tree.column[j] * kTile + row;
+        bool wild;
+        const T* z;
+        if constexpr (Mixed) {
+            wild = mix<T>(tree, rows, j, row, own.mixes[j]);
+            z = reinterpret_cast<const T*>(own.mixes[j]);
+        } else {
+            wild = is_wild(tree, rows, j);
+            z = rows.z + tree.column[j] * kTile + row;
+        }
         test_gates<T>(tree, j, wild, z, left, right);
         if (Keep)
             for (int v = 0; v < kStrip; ++v) {
@@ -295,7 +282,8 @@ void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch
         if (Cut && !own.visited[j]) continue;
         const int32_t* side = tree.children + 2 * j;
         const T t = tree.t[j], nudge = tree.nudge[j], slope = tree.slope[j];
-        const bool wild = Mixed ? !own.tame[j] : is_wild(tree, rows, j);
+        // What a mixed test read may be anything where a gate is at its limit.
+        const bool wild = Mixed || is_wild(tree, rows, j);
         const int64_t at = Mixed ? 0 : tree.column[j] * kTile + row;
         const T* z = Mixed ? reinterpret_cast<const T*>(own.mixes[j]) : rows.z + at;
         Vec<T> dq_sum = own.dq[j], dq_z_sum = own.dq_z[j];
@@ -316,9 +304,12 @@ void ascend(const Tree<T>& tree, const Rows<T>& rows, int64_t row, const Scratch
         own.dq[j] = dq_sum;
         own.dq_z[j] = dq_z_sum;
         if constexpr (Mixed) {
-            for (int v = 0; v < kStrip; ++v) own.mixes[j][v] = dq[v];
+            const T finite = slope - slope == T(0) ? slope : T(0);
+            for (int v = 0; v < kStrip; ++v) dq[v] *= finite;
+            unmix<T>(tree, rows, j, row, dq, own);
         } else if (rows.dz) {
-            const T finite = finite_slope(slope);
+            // An endless slope is a hard test: its dq is 0.
+            const T finite = slope - slope == T(0) ? slope : T(0);
             for (int v = 0; v < kStrip; ++v) {
                 T* dz = rows.dz + at + v * kLanes<T>;
                 store<T>(dz, load<T>(dz) + dq[v] * finite);
@@ -350,7 +341,6 @@ void backward(const Tree<T>& tree, const Rows<T>& rows, T skip, const Sums<T>& s
         const int64_t n_ends = descend<T, Cut, true, Mixed>(tree, rows, row, skip, own);
         turn<T, Cut>(tree, rows, row, n_ends, sums, own);
         ascend<T, Cut, Mixed>(tree, rows, row, own);
-        if (Mixed) unmix<T>(tree, rows, row, own);
     }
     for (int64_t j = 0; j < n_tests; ++j) {
         sums.dq[j] += sum_lanes<T>(own.dq[j]);
@@ -358,10 +348,7 @@ void backward(const Tree<T>& tree, const Rows<T>& rows, T skip, const Sums<T>& s
     }
     if (by_lane)
         for (int64_t i = 0; i < n_values; ++i) sums.dvalues[i] += sum_lanes<T>(own.dvalues[i]);
-    for (int64_t j = 0; Mixed && j < n_tests; ++j)
-        for (int64_t e = tree.mix_start[j]; e < tree.mix_start[j + 1]; ++e)
-            sums.dmix[e - tree.mix_start[0]] +=
-                finite_slope(tree.slope[j]) * sum_lanes<T>(own.dmix[e - tree.mix_start[0]]);
+    for (int64_t e = 0; e < n_mixed; ++e) sums.dmix[e] += sum_lanes<T>(own.dmix[e]);
 }
 
 template <typename T>

@@ -35,9 +35,8 @@ struct Tree {
     const int64_t* mix_start;   // (n_tests + 1,) or null; if not, tests weigh several columns
     const int32_t* mix_column;  // of each weight
     const T* mix_weight;
-    const int32_t* mix_order;  // (n_tests,) tests by how many columns they weigh
-    int64_t width;             // outputs of this tree
-    int64_t output;            // the first of them
+    int64_t width;   // outputs of this tree
+    int64_t output;  // the first of them
 };
 
 // A tile of rows: arrays of kTile values, one after another; rows beyond the last are zeros.
@@ -72,8 +71,8 @@ inline constexpr int64_t scratch_bytes(int64_t n_tests, int64_t width, int64_t n
            + (n_mixed ? n_tests * kStripBytes + n_mixed * kVectorBytes : 0) +
            (2 * n_tests) * kVectorBytes  // sums by lane
            + (has_lane_sums(n_tests, width) ? (2 * n_tests + 1) * width : 0) * kVectorBytes +
-           (2 * n_tests + 2) * 4 + 3 * n_tests + 1 +
-           10 * 64;  // slots where descents end, visited, and tame
+           (2 * n_tests + 2) * 4 + 2 * n_tests + 1 +
+           9 * 64;  // slots where descents end, and visited
 }
 
 template <typename T>

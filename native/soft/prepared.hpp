@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "common/require.hpp"
@@ -16,9 +15,7 @@ namespace dm::soft {
 template <typename T>
 struct Prepared {
     std::vector<uint8_t> wild;  // (J,)
-    std::vector<int32_t>
-        order;              // (J,) tests of each tree by their weights' number; if they have any
-    std::vector<T> values;  // by tree: its leaves' values, then its tests' means; if cut
+    std::vector<T> values;      // by tree: its leaves' values, then its tests' means; if cut
 
     Prepared(const Plan& plan, const Call<T>& call) : wild(plan.n_tests()) {
         for (int64_t j = 0; j < plan.n_tests(); ++j) {
@@ -27,7 +24,6 @@ struct Prepared {
             common::require(std::isfinite(call.nudge[j]), "nudge holds NaN or infinity");
             wild[j] = !(is_tame(call.t[j]) && is_tame(call.slope[j]));
         }
-        if (call.mix_start) order_by_weights(plan, call.mix_start);
         if (!(call.skip > 0)) return;
         const int64_t w = plan.width();
         values.resize(static_cast<size_t>((2 * plan.n_tests() + plan.n_trees()) * w));
@@ -65,23 +61,8 @@ struct Prepared {
                 call.mix_start ? call.mix_start + first : nullptr,
                 call.mix_column,
                 call.mix_weight,
-                call.mix_start ? order.data() + first : nullptr,
                 w,
                 plan.narrow ? plan.feeds[i] : 0};
-    }
-
-private:
-    void order_by_weights(const Plan& plan, const int64_t* start) {
-        order.resize(static_cast<size_t>(plan.n_tests()));
-        for (int64_t i = 0; i < plan.n_trees(); ++i) {
-            const auto first = order.begin() + plan.test_start[i];
-            const auto last = order.begin() + plan.test_start[i + 1];
-            const int64_t* own = start + plan.test_start[i];
-            std::iota(first, last, 0);
-            std::stable_sort(first, last, [own](int32_t a, int32_t b) {
-                return own[a + 1] - own[a] < own[b + 1] - own[b];
-            });
-        }
     }
 };
 
