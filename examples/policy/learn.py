@@ -50,7 +50,7 @@ class Plan:
     """And in the last."""
     limit: int = 500
     """Steps after which an episode is cut off in training."""
-    checks: int = 400
+    checks: int = 2000
     """Other episodes, that choose among the rounds and the starts."""
     spreads: tuple[float, float, float] = (2.0, 0.7, 1.0)
     """Of logits, thresholds and leaves in the first round."""
@@ -173,9 +173,7 @@ class Search:
     def _parts(self, vectors: np.ndarray) -> list[np.ndarray]:
         sizes = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
         parts = np.split(vectors, sizes, axis=1)
-        return [
-            part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True)
-        ]
+        return [part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
 
 def train(

@@ -2,52 +2,39 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace dm::soft {
 namespace {
 
-constexpr int kLanes = 16;  // sums side by side, which a compiler can put in vectors
+constexpr int kLanes = 16;  // rows side by side, which a compiler can put in vectors
 
-// Sums of (x / 2 - tau)_+ and of its square.
+// The thresholds tau of kLanes rows, of which x (columns, kLanes) holds halves of logits, less
+// their largest, so that none is lost beside the 1 that tau lies below it at most. The sum of
+// squares (x - tau)_+^2 falls in tau and is convex: Newton's steps from the left, where it is at
+// least 1, never pass the root. Those of sqrt(sum) = 1 come nearer, and from the left as well.
 template <typename T>
-void sums(const T* x, int64_t n, T tau, T& first, T& second) {
-    T one[kLanes] = {}, two[kLanes] = {};
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-        for (int k = 0; k < kLanes; ++k) {
-            const T above = x[i + k] * T(0.5) - tau;
-            const T d = above > 0 ? above : T(0);
-            one[k] += d;
-            two[k] += d * d;
-        }
-    first = second = 0;
-    for (int k = 0; k < kLanes; ++k) {
-        first += one[k];
-        second += two[k];
-    }
-    for (; i < n; ++i) {
-        const T d = std::max(x[i] * T(0.5) - tau, T(0));
-        first += d;
-        second += d * d;
-    }
-}
-
-// The sum of squares falls in tau and is convex: Newton's steps from the left, where it is at least
-// 1, never pass the root. Those of sqrt(sum) = 1 come nearer, and from the left as well.
-template <typename T>
-T threshold(const T* x, int64_t n) {
-    T most = x[0];
-    for (int64_t i = 1; i < n; ++i) most = std::max(most, x[i]);
-    T tau = most * T(0.5) - T(1);
+void thresholds(const T* x, int64_t columns, T* tau) {
+    std::fill(tau, tau + kLanes, T(-1));
     for (int step = 0; step < 60; ++step) {
-        T first, second;
-        sums(x, n, tau, first, second);
-        const T root = std::sqrt(second);
-        const T next = tau + root * (root - T(1)) / first;
-        if (!(next > tau)) break;
-        tau = next;
+        T first[kLanes] = {}, second[kLanes] = {};
+        for (int64_t c = 0; c < columns; ++c)
+            for (int k = 0; k < kLanes; ++k) {
+                const T above = x[c * kLanes + k] - tau[k];
+                const T d = above > 0 ? above : T(0);
+                first[k] += d;
+                second[k] += d * d;
+            }
+        bool any = false;
+        for (int k = 0; k < kLanes; ++k) {
+            const T root = std::sqrt(second[k]);
+            const T next = tau[k] + root * (root - T(1)) / first[k];
+            // A last step of a rounding error or two changes no weight.
+            any |= next - tau[k] > 4 * std::numeric_limits<T>::epsilon();
+            tau[k] = next > tau[k] ? next : tau[k];
+        }
+        if (!any) return;
     }
-    return tau;
 }
 
 }  // namespace
@@ -57,19 +44,35 @@ SparseRows<T> entmax15(const T* logits, int64_t rows, int64_t columns) {
     SparseRows<T> found;
     found.start.reserve(static_cast<size_t>(rows) + 1);
     found.start.push_back(0);
+    std::vector<T> x(static_cast<size_t>(columns) * kLanes);
+    std::vector<int32_t> kept(static_cast<size_t>(columns));
+    std::vector<T> weight(static_cast<size_t>(columns));
+    T tau[kLanes];
     for (int64_t r = 0; r < rows; ++r) {
-        const T* x = logits + r * columns;
-        const T tau = threshold(x, columns);
-        const size_t first = found.weight.size();
-        T total = 0;
-        for (int64_t c = 0; c < columns; ++c) {
-            const T above = x[c] * T(0.5) - tau;
-            if (above <= 0) continue;
-            found.column.push_back(static_cast<int32_t>(c));
-            found.weight.push_back(above * above);
-            total += above * above;
+        const int k = static_cast<int>(r % kLanes);
+        if (k == 0) {
+            for (int lane = 0; lane < kLanes; ++lane) {
+                // The last row again where there are no more.
+                const T* from = logits + std::min(r + lane, rows - 1) * columns;
+                const T most = *std::max_element(from, from + columns);
+                for (int64_t c = 0; c < columns; ++c)
+                    x[c * kLanes + lane] = from[c] * T(0.5) - most * T(0.5);
+            }
+            thresholds(x.data(), columns, tau);
         }
-        for (size_t e = first; e < found.weight.size(); ++e) found.weight[e] /= total;
+        // Without a branch: whether a column is kept is a coin toss to the processor.
+        size_t n = 0;
+        for (int64_t c = 0; c < columns; ++c) {
+            const T above = x[c * kLanes + k] - tau[k];
+            kept[n] = static_cast<int32_t>(c);
+            weight[n] = above * above;
+            n += above > 0;
+        }
+        T total = 0;
+        for (size_t e = 0; e < n; ++e) total += weight[e];
+        for (size_t e = 0; e < n; ++e) weight[e] /= total;
+        found.column.insert(found.column.end(), kept.begin(), kept.begin() + n);
+        found.weight.insert(found.weight.end(), weight.begin(), weight.begin() + n);
         found.start.push_back(static_cast<int64_t>(found.weight.size()));
     }
     return found;

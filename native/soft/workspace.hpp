@@ -46,6 +46,7 @@ struct Layout {
         std::iota(whole[0].used.begin(), whole[0].used.end(), 0);
         groups = &whole;
         most_used = plan.n_columns;
+        most_mixed = 1;  // tests keep what they read even where none weighs a column
         for (int64_t i = 0; i < plan.n_trees(); ++i)
             most_mixed = std::max(most_mixed, call.mix_start[plan.test_start[i + 1]] -
                                                   call.mix_start[plan.test_start[i]]);

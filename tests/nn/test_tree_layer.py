@@ -76,6 +76,28 @@ def test_the_kernel_and_plain_torch_agree(form):
     assert torch.allclose(native, by_map, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(0, 3), (1, 1), (15, 2), (16, 33), (17, 7), (100, 40)]
+)
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e3, 1e30])
+def test_native_entmax_is_torchs_row_by_row(dtype, rows, columns, scale):
+    from decision_machines import _native
+    from decision_machines.relax.sparse import entmax15
+
+    logits = torch.randn(rows, columns, dtype=dtype) * scale
+    bits = "32" if dtype == torch.float32 else "64"
+    start, column, weight = getattr(_native, f"entmax15_{bits}")(logits.numpy())
+    found = np.zeros((rows, columns))
+    found[np.repeat(np.arange(rows), np.diff(start)), column] = weight
+    close = 1e-5 if dtype == torch.float32 else 1e-12
+    assert np.allclose(found, entmax15(logits).numpy(), atol=close)
+    # A row is the same whatever rows stand beside it.
+    for i in range(min(rows, 20)):
+        own = getattr(_native, f"entmax15_{bits}")(logits[i : i + 1].numpy())
+        assert np.allclose(own[2], weight[start[i] : start[i + 1]], atol=close)
+
+
 @BOTH
 @pytest.mark.parametrize("depth", [1, 4, 12])
 @pytest.mark.parametrize("width", [1, 7, 4096])

@@ -30,7 +30,9 @@ def fit_routed(
     teacher: Callable[[Tensor], Tensor] | None = None,
     augment: Callable[[Tensor], Tensor] | None = None,
     batch_size: int = 256,
+    own_batch_size: int = 1024,
     rate: float = 3e-3,
+    own_rate: float = 1e-2,
     decay: float = 1e-2,
     seed: int = 0,
 ) -> RoutedFeedForward:
@@ -38,7 +40,8 @@ def fit_routed(
 
     First the dense network for deferred rows, if there is one; then the mixture of likelihoods;
     then the tree is frozen and each expert learns on its own rows, halfway from the classes and
-    halfway from the teacher. AdamW, one cycle for each.
+    halfway from the teacher. AdamW, one cycle for each. An expert sees its share of each batch
+    alone, so these batches are larger, and steps are longer.
 
     Parameters
     ----------
@@ -47,13 +50,15 @@ def fit_routed(
     x, y
         (m, n) rows and (m,) class numbers.
     epochs, own_epochs
-        Of the mixture (and the dense network), and of the experts on their own rows.
+        Of the mixture, and of the experts on their own rows. The dense network has both.
     teacher
         Rows → log-probabilities; by default the dense network, if there is one.
     augment
         Rows → rows, drawn anew for each batch; experts see few rows each, and gain most by it.
     batch_size, rate, decay
         Of AdamW.
+    own_batch_size, own_rate
+        Of the experts on their own rows.
     seed
         Of the batches. The same start and seed give the same layer on the same computer.
 
@@ -64,19 +69,23 @@ def fit_routed(
     >>> x = torch.randn(400, 5)
     >>> y = (x[:, 0] * x[:, 1] > 0).long()
     >>> net = RoutedFeedForward(5, 2, depth=2, hidden=4)
-    >>> _ = fit_routed(net, x, y, epochs=20, own_epochs=10, batch_size=50, rate=0.03)
+    >>> sizes = {"batch_size": 50, "own_batch_size": 50}
+    >>> _ = fit_routed(net, x, y, epochs=20, own_epochs=10, rate=0.03, **sizes)
     >>> bool((net.harden()(x).argmax(-1) == y).float().mean() > 0.8)
     True
     """
     for name, value in (("epochs", epochs), ("own_epochs", own_epochs)):
         check_size(DOING, name, value, least=0)
-    size = min(check_size(DOING, "batch_size", batch_size), max(1, len(x)))
+    size, own_size = (
+        min(check_size(DOING, name, value), max(1, len(x)))
+        for name, value in (("batch_size", batch_size), ("own_batch_size", own_batch_size))
+    )
     if net.answers != "classes":
         raise InputError(DOING, f"a layer of answers={net.answers!r}", "use answers='classes'")
     y = check_classes(DOING, y, len(x), net.out_features)
     made = torch.Generator().manual_seed(seed)
 
-    def batches() -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(size: int) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.randperm(len(x), generator=made)
         for at in order[: len(x) // size * size].split(size):
             yield x[at] if augment is None else augment(x[at]), y[at]
@@ -85,15 +94,16 @@ def fit_routed(
         parts: list[nn.Parameter],
         n_epochs: int,
         loss: Callable[[Tensor, Tensor], Tensor],
-        scale: float = 1.0,
+        size: int = size,
+        rate: float = rate,
     ) -> None:
         steps = n_epochs * (len(x) // size)
         if not steps:
             return
-        optimiser = torch.optim.AdamW(parts, lr=rate * scale, weight_decay=decay)
-        cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate * scale, total_steps=steps)
+        optimiser = torch.optim.AdamW(parts, lr=rate, weight_decay=decay)
+        cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps)
         for _ in range(n_epochs):
-            for rows, classes in batches():
+            for rows, classes in batches(size):
                 value = loss(rows, classes)
                 optimiser.zero_grad()
                 value.backward()
@@ -105,7 +115,7 @@ def fit_routed(
     if dense is not None:
         descend(
             list(dense.parameters()),
-            epochs,
+            epochs + own_epochs,
             lambda rows, classes: nn.functional.cross_entropy(dense(rows), classes),
         )
         if teacher is None:
@@ -125,5 +135,5 @@ def fit_routed(
         learned: Tensor = (wanted * answer).sum(-1).mean()
         return 0.5 * own - 0.5 * learned
 
-    descend(experts, own_epochs, taught)
+    descend(experts, own_epochs, taught, own_size, own_rate)
     return net.eval()
