@@ -52,8 +52,8 @@ def lightgbm(model: Path, threads: int, leaves: bool) -> Callable:
 
 def lleaves(model: Path, threads: int, leaves: bool) -> Callable:
     compiled = importlib.import_module("lleaves").Model(model_file=str(model / "model.txt"))
-    compiled.compile(cache=str(model / "lleaves.o"))
-    return lambda X: compiled.predict(X, n_jobs=threads, raw_score=True)
+    compiled.compile(cache=str(model / "lleaves.o"), raw_score=True)
+    return lambda X: compiled.predict(X, n_jobs=threads)
 
 
 def xgboost(model: Path, threads: int, leaves: bool) -> Callable:
