@@ -56,14 +56,14 @@ struct Test {
     int32_t prior;        // level of the last test of this feature above, or -1
     int32_t table;        // u, and after it b, where there is a prior
     int32_t left, right;  // a test, or ~leaf, in the tree's own numbering
+    int32_t gain;         // n_points of (1 - z) / (z + (1 - z) y) for either side
     int8_t is_prior;      // whether a test below, or an interaction, asks which way a row went here
 };
 
 // What stands above a test, for interactions: a feature, by its last test above.
 struct Above {
     int32_t pair;   // see pair_of
-    int32_t level;  // whose mask says whether the row takes the path at all tests of the feature
-    int32_t gain;   // n_points of (1 - z) / (z + (1 - z) y)
+    int32_t level;
 };
 
 constexpr int64_t kMostLanes = 16;  // of any target; points may be read so far behind the last
@@ -157,7 +157,7 @@ struct Rows {
 
 // Scratch, aligned to 64 bytes: P and H by level, with a delta and two masks.
 inline constexpr int64_t scratch_bytes(int64_t depth, int64_t n_points) {
-    return (depth + 2) * (2 * n_points + 4) * kVectorBytes;
+    return ((depth + 2) * (3 * n_points + 4) + 3 * n_points) * kVectorBytes;
 }
 
 template <typename T>

@@ -74,7 +74,7 @@ void store(const Sizes& sizes, int64_t lanes, int64_t row, int64_t n, const T* p
             for (int64_t j = 0; j < s; ++j) rest[static_cast<size_t>(j)] = own[j * step];
             for (int64_t a = 0; a < s; ++a)
                 for (int64_t b = a + 1; b < s; ++b) {
-                    const T found = pair[pair_of(a, b) * step];
+                    const T found = pair[pair_of(a, b) * step] / 2;
                     const int64_t f = values.features[a], g = values.features[b];
                     all[(f * width + g) * k] += found * factor;
                     all[(g * width + f) * k] += found * factor;
