@@ -62,8 +62,9 @@ struct Test {
 
 // What stands above a test, for interactions: a feature, by its last test above.
 struct Above {
-    int32_t pair;   // see pair_of
     int32_t level;
+    int32_t pair;         // see pair_of
+    int32_t left, right;  // the same of the tests of leaves below that are done in the same step
 };
 
 constexpr int64_t kMostLanes = 16;  // of any target; points may be read so far behind the last
@@ -87,7 +88,8 @@ struct Tree {
     const T* gains;
 };
 
-// Where the interaction of two slots stands among those of all pairs.
+// Where the interaction of two slots stands among those of all pairs. Behind the last stands what
+// is of no pair.
 inline constexpr int64_t pair_of(int64_t a, int64_t b) {
     return a < b ? b * (b - 1) / 2 + a : a * (a - 1) / 2 + b;
 }

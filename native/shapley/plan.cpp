@@ -207,14 +207,19 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             tables_.push_back(static_cast<T>(g > 0 ? z / (g * g) : 0.0));
         }
     };
-    // The features above a test, but for its own.
-    auto add_above = [&](int64_t at) {
-        const int64_t own = forest.slot[at];
-        for (int64_t slot = 0; slot < forest.n_slots; ++slot) {
+    // The features above a test, but for its own, with the tests of leaves below that are done in
+    // the same step.
+    auto slot_of = [&](int64_t test) { return test < 0 ? -1 : int64_t{forest.slot[test]}; };
+    auto pair_or_none = [&](int64_t a, int64_t b) {
+        return static_cast<int32_t>(b < 0 || a == b ? n_slots * (n_slots - 1) / 2 : pair_of(a, b));
+    };
+    auto add_above = [&](int64_t at, int64_t left, int64_t right) {
+        for (int64_t slot = 0; slot < n_slots; ++slot) {
             const int32_t last = path.last()[static_cast<size_t>(slot)];
-            if (last >= 0 && slot != own)
+            if (last >= 0 && slot != slot_of(at))
                 above[static_cast<size_t>(at - root)].push_back(
-                    {static_cast<int32_t>(pair_of(slot, own)), last});
+                    {last, pair_or_none(slot, slot_of(at)), pair_or_none(slot, slot_of(left)),
+                     pair_or_none(slot, slot_of(right))});
         }
     };
     // A test of leaves on a side of the test at hand.
@@ -222,7 +227,9 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
         const int32_t prior = path.last()[static_cast<size_t>(forest.slot[at])];
         Test<T>* test = fill(at, prior);
         if (prior >= 0) add_table(*test, path.share_at(prior, side));
-        if (pairs) add_above(at);
+        if (pairs && slot_of(at) != path.slot())
+            above[static_cast<size_t>(at - root)].push_back(
+                {static_cast<int32_t>(path.level()), pair_or_none(path.slot(), slot_of(at)), 0, 0});
     };
     path.walk(
         [&] {
@@ -233,7 +240,8 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
                 add_table(*test, path.share_above());
             }
             if (pairs) {
-                add_above(path.test());
+                const bool is_whole = is_low(left) && is_low(right);
+                add_above(path.test(), is_whole ? left : -1, is_whole ? right : -1);
                 add_gains(*test);
             }
             to[static_cast<size_t>(level) + 1] =

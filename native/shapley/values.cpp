@@ -19,7 +19,7 @@ struct Sizes {
     bool pairs;
     const std::vector<Read>& reads;
     int64_t n_reads() const { return static_cast<int64_t>(reads.size()); }
-    int64_t n_pairs() const { return pairs ? n_slots * (n_slots - 1) / 2 : 0; }
+    int64_t n_pairs() const { return pairs ? n_slots * (n_slots - 1) / 2 + 1 : 0; }
     int64_t group() const { return pairs ? kPairGroup : kGroup; }
 };
 

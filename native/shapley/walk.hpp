@@ -193,23 +193,34 @@ private:
     }
 
     void add_terms(const Test<T>& test, const Vec* terms) {
-        Vec* phi = phi_ + static_cast<int64_t>(test.slot) * G;
+        add_phi(test.slot, terms);
+        const AboveList list = above_of(test);
+        for (const Above* above = list.first; above < list.end; ++above)
+            add_pair(above->pair, terms, gains(above->level));
+    }
+
+    struct AboveList {
+        const Above *first, *end;
+    };
+    AboveList above_of(const Test<T>& test) const {
+        const int32_t* start = tree_.above_start + (&test - tree_.tests);
+        return {tree_.above + start[0], tree_.above + start[1]};
+    }
+    void add_phi(int64_t slot, const Vec* terms) {
+        Vec* phi = phi_ + slot * G;
         DM_EACH {
             Vec sum = phi[r];
             for (int64_t q = 0; q < points(); ++q) sum = sum + terms[q * G + r];
             phi[r] = sum;
         }
-        const int32_t* start = tree_.above_start + (&test - tree_.tests);
-        for (const Above *above = tree_.above + start[0], *end = tree_.above + start[1];
-             above < end; ++above) {
-            const Vec* gain = gains(above->level);
-            Vec* pair = pairs_ + static_cast<int64_t>(above->pair) * G;
-            DM_EACH {
-                Vec sum = pair[r];
-                for (int64_t q = 0; q < points(); ++q)
-                    sum = fused<T>(terms[q * G + r], gain[q * G + r], sum);
-                pair[r] = sum;
-            }
+    }
+    void add_pair(int64_t number, const Vec* terms, const Vec* gain) {
+        Vec* pair = pairs_ + number * G;
+        DM_EACH {
+            Vec sum = pair[r];
+            for (int64_t q = 0; q < points(); ++q)
+                sum = fused<T>(terms[q * G + r], gain[q * G + r], sum);
+            pair[r] = sum;
         }
     }
 
@@ -398,7 +409,19 @@ private:
                 to[q * G + r] = fused<T>(a, D, low);
             }
         }
-        add_terms(test, terms);
+        add_phi(test.slot, terms);
+        const AboveList list = above_of(test);
+        for (const Above* above = list.first; above < list.end; ++above) {
+            const Vec* gain = gains(above->level);
+            Vec read[held_points() * G];  // once for three tests
+            if (N) {
+                for (int64_t i = 0; i < n; ++i) read[i] = gain[i];
+                gain = read;
+            }
+            add_pair(above->pair, terms, gain);
+            if (Left) add_pair(above->left, left_terms, gain);
+            if (Right) add_pair(above->right, right_terms, gain);
+        }
         if (Left) {
             choose_gains(test, level, taken, false);
             add_terms(*left.test, left_terms);
