@@ -159,7 +159,7 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
     tests_.resize(tests_.size() + static_cast<size_t>(n));
     if (pairs) above_start_.resize(above_start_.size() + static_cast<size_t>(n) + 1);
     Path path(forest, tree);
-    std::vector<int32_t> to{0};                                // by level: the slot that takes H
+    std::vector<int32_t> to{0};  // by level: the slot that takes H
     std::vector<std::vector<Above>> above(pairs ? static_cast<size_t>(n) : 0);
     auto add = [&](Op op) {
         steps_.push_back({op, static_cast<int32_t>(path.level()),

@@ -97,7 +97,7 @@ void each_tile(const Sizes& sizes, int64_t lanes, int64_t most_vectors, int64_t 
     const int64_t pair_size = sizes.n_outputs * sizes.n_pairs() * lanes;
     const int64_t vector_bytes = (sizes.n_reads() * lanes + phi_size + pair_size) * item;
     int64_t vectors = std::max<int64_t>(kTileBytes / std::max<int64_t>(vector_bytes, 1), kGroup);
-    vectors = std::min(vectors, most_vectors);
+    vectors = std::min(vectors - vectors % sizes.group(), most_vectors);  // whole groups
     // Tiles that share the rows evenly among the threads.
     const int64_t all_vectors = (n_rows + lanes - 1) / lanes;
     vectors = std::min(vectors, std::max<int64_t>((all_vectors + n_threads - 1) / n_threads, 1));

@@ -79,7 +79,9 @@ private:
     const T* points_of(const Test<T>& test) const {
         return test.prior < 0 ? tree_.y : tree_.tables + test.table;
     }
-    const Vec& z(const Test<T>& test, int r) const { return z_[static_cast<int64_t>(test.read) * G + r]; }
+    const Vec& z(const Test<T>& test, int r) const {
+        return z_[static_cast<int64_t>(test.read) * G + r];
+    }
     void add(int32_t slot, int r, const Vec& a, const Vec& b) {
         Vec& phi = phi_[static_cast<int64_t>(slot) * G + r];
         phi = fused<T>(a, b, phi);
@@ -172,8 +174,6 @@ private:
         DM_EACH add(test.slot, r, delta[r], sum[r]);
     }
 
-    // With t = delta P b D of each point, phi of the test's feature += sum of t, and twice the
-    // interaction with a feature above += sum of t g.
     template <typename Left, typename Right>
     void up_pairs(const Step& step, const Test<T>& test, const Left& left, const Right& right) {
         const Vec c = all<T>(test.c), *from = P(step.level);
@@ -373,6 +373,7 @@ private:
         }
     }
 
+    // The same with interactions.
     template <bool Left, bool Right>
     void low_pairs(const Step& step, const Test<T>& test) {
         const int64_t level = step.level, n = points() * G;
@@ -437,7 +438,7 @@ private:
     Vec* P_;
     Vec* H_;
     Vec* gains_;  // by level: g of the test's feature
-    Vec* terms_;
+    Vec* terms_;  // t of a test, and of those below that are done with it
     Vec* delta_;
     Chosen<T>* taken_;    // by level: the row takes the path so far, as far as its feature goes
     Chosen<T>* refused_;  // the same of the other side
