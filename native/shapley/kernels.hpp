@@ -10,6 +10,10 @@
 // u = y and b = 1, unless the feature was tested above on the path: with z the share of the cover
 // that those tests leave, u = y / (z (1 - y) + y) and b = z / (z (1 - y) + y)^2, and delta = 0
 // where the row does not take the path at one of them.
+// Interactions: with t = delta P b D, by point, and z the share that the tests of a feature above
+// leave on this side,
+//   twice the interaction with that feature += sum over points of t g
+// where g = (1 - z) / (z + (1 - z) y) if the row takes the path at those tests, else -1 / (1 - y).
 //
 // Plain structs and raw pointers only, as in engine/kernels/kernels.hpp.
 #pragma once
@@ -56,14 +60,15 @@ struct Test {
     int32_t prior;        // level of the last test of this feature above, or -1
     int32_t table;        // u, and after it b, where there is a prior
     int32_t left, right;  // a test, or ~leaf, in the tree's own numbering
+    int32_t gain;         // n_points of g where the row takes the path, for each side
     int8_t is_prior;      // whether a test below, or an interaction, asks which way a row went here
 };
 
 // What stands above a test, for interactions: a feature, by its last test above.
 struct Above {
-    int32_t pair;   // see pair_of
-    int32_t level;  // whose mask says whether the row takes the path at all tests of the feature
-    int32_t gain;   // n_points of (1 - z) / (z + (1 - z) y)
+    int32_t level;
+    int32_t pair;         // see pair_of
+    int32_t left, right;  // the same of the tests of leaves below that are done in the same step
 };
 
 constexpr int64_t kMostLanes = 16;  // of any target; points may be read so far behind the last
@@ -87,7 +92,8 @@ struct Tree {
     const T* gains;
 };
 
-// Where the interaction of two slots stands among those of all pairs.
+// Where the interaction of two slots stands among those of all pairs. Behind the last stands what
+// is of no pair.
 inline constexpr int64_t pair_of(int64_t a, int64_t b) {
     return a < b ? b * (b - 1) / 2 + a : a * (a - 1) / 2 + b;
 }
@@ -155,9 +161,9 @@ struct Rows {
     T* pairs;    // (groups, outputs, pairs, vectors of a group, lanes), added to; or null
 };
 
-// Scratch, aligned to 64 bytes: P and H by level, with a delta and two masks.
+// Scratch, aligned to 64 bytes: P, H and g by level, with a delta and masks; t of three tests.
 inline constexpr int64_t scratch_bytes(int64_t depth, int64_t n_points) {
-    return (depth + 2) * (2 * n_points + 4) * kVectorBytes;
+    return ((depth + 2) * (3 * n_points + 4) + 3 * n_points) * kVectorBytes;
 }
 
 template <typename T>

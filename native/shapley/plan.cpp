@@ -159,21 +159,20 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
     tests_.resize(tests_.size() + static_cast<size_t>(n));
     if (pairs) above_start_.resize(above_start_.size() + static_cast<size_t>(n) + 1);
     Path path(forest, tree);
-    std::vector<int32_t> to{0};                                // by level: the slot that takes H
-    std::vector<int32_t> gain_at(static_cast<size_t>(depth));  // by level
+    std::vector<int32_t> to{0};  // by level: the slot that takes H
     std::vector<std::vector<Above>> above(pairs ? static_cast<size_t>(n) : 0);
     auto add = [&](Op op) {
         steps_.push_back({op, static_cast<int32_t>(path.level()),
                           static_cast<int32_t>(path.test() - root),
                           to[static_cast<size_t>(path.level())]});
     };
-    // The gains of this test's feature, for interactions with what stands below on this side.
-    auto add_gains = [&] {
-        if (!pairs) return;
-        const double z = path.share_at(path.level());
-        gain_at[static_cast<size_t>(path.level())] =
-            static_cast<int32_t>(gains_.size() - part.gains);
-        for (double y : rule.y) gains_.push_back(static_cast<T>((1 - z) / (z + (1 - z) * y)));
+    // The gains of this test's feature, for interactions with what stands below on either side.
+    auto add_gains = [&](Test<T>& test) {
+        test.gain = static_cast<int32_t>(gains_.size() - part.gains);
+        for (int side = 0; side < 2; ++side) {
+            const double z = path.share_at(path.level(), side);
+            for (double y : rule.y) gains_.push_back(static_cast<T>((1 - z) / (z + (1 - z) * y)));
+        }
     };
     auto is_low = [&](int64_t child) {
         return child < 0 || (forest.children[2 * child] < 0 && forest.children[2 * child + 1] < 0);
@@ -208,11 +207,29 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             tables_.push_back(static_cast<T>(g > 0 ? z / (g * g) : 0.0));
         }
     };
+    // The features above a test, but for its own, with the tests of leaves below that are done in
+    // the same step.
+    auto slot_of = [&](int64_t test) { return test < 0 ? -1 : int64_t{forest.slot[test]}; };
+    auto pair_or_none = [&](int64_t a, int64_t b) {
+        return static_cast<int32_t>(b < 0 || a == b ? n_slots * (n_slots - 1) / 2 : pair_of(a, b));
+    };
+    auto add_above = [&](int64_t at, int64_t left, int64_t right) {
+        for (int64_t slot = 0; slot < n_slots; ++slot) {
+            const int32_t last = path.last()[static_cast<size_t>(slot)];
+            if (last >= 0 && slot != slot_of(at))
+                above[static_cast<size_t>(at - root)].push_back(
+                    {last, pair_or_none(slot, slot_of(at)), pair_or_none(slot, slot_of(left)),
+                     pair_or_none(slot, slot_of(right))});
+        }
+    };
     // A test of leaves on a side of the test at hand.
     auto fill_low = [&](int64_t at, int side) {
         const int32_t prior = path.last()[static_cast<size_t>(forest.slot[at])];
         Test<T>* test = fill(at, prior);
         if (prior >= 0) add_table(*test, path.share_at(prior, side));
+        if (pairs && slot_of(at) != path.slot())
+            above[static_cast<size_t>(at - root)].push_back(
+                {static_cast<int32_t>(path.level()), pair_or_none(path.slot(), slot_of(at)), 0, 0});
     };
     path.walk(
         [&] {
@@ -222,25 +239,21 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             if (path.prior() >= 0) {
                 add_table(*test, path.share_above());
             }
-            if (pairs)
-                for (size_t slot = 0; slot < path.last().size(); ++slot) {
-                    const int32_t at = path.last()[slot];
-                    if (at >= 0 && at != level)
-                        above[static_cast<size_t>(path.test() - root)].push_back(
-                            {static_cast<int32_t>(pair_of(static_cast<int64_t>(slot), path.slot())),
-                             at, gain_at[static_cast<size_t>(at)]});
-                }
-            add_gains();
+            if (pairs) {
+                const bool is_whole = is_low(left) && is_low(right);
+                add_above(path.test(), is_whole ? left : -1, is_whole ? right : -1);
+                add_gains(*test);
+            }
             to[static_cast<size_t>(level) + 1] =
                 static_cast<int32_t>(left >= 0 && right >= 0 ? level + 1 : 0);
             if (left < 0 && right < 0) {
                 add(Op::two_leaves);
                 return false;
             }
-            if (!pairs && is_low(left) && is_low(right)) {
+            if (is_low(left) && is_low(right)) {
                 if (left >= 0) fill_low(left, 0);
                 if (right >= 0) fill_low(right, 1);
-                const bool is_new = path.prior() < 0 && is_first(left) && is_first(right);
+                const bool is_new = !pairs && path.prior() < 0 && is_first(left) && is_first(right);
                 if (is_new)
                     add(left < 0    ? Op::bottom_right
                         : right < 0 ? Op::bottom_left
@@ -253,7 +266,6 @@ void Plan<T>::add_tree(const Forest& forest, int64_t tree) {
             return true;
         },
         [&] {
-            add_gains();
             const int64_t level = path.level();
             if (path.child(0) >= 0 && path.child(1) >= 0) add(Op::turn);
             to[static_cast<size_t>(level) + 1] = 0;

@@ -19,7 +19,7 @@ struct Sizes {
     bool pairs;
     const std::vector<Read>& reads;
     int64_t n_reads() const { return static_cast<int64_t>(reads.size()); }
-    int64_t n_pairs() const { return pairs ? n_slots * (n_slots - 1) / 2 : 0; }
+    int64_t n_pairs() const { return pairs ? n_slots * (n_slots - 1) / 2 + 1 : 0; }
     int64_t group() const { return pairs ? kPairGroup : kGroup; }
 };
 
@@ -74,7 +74,7 @@ void store(const Sizes& sizes, int64_t lanes, int64_t row, int64_t n, const T* p
             for (int64_t j = 0; j < s; ++j) rest[static_cast<size_t>(j)] = own[j * step];
             for (int64_t a = 0; a < s; ++a)
                 for (int64_t b = a + 1; b < s; ++b) {
-                    const T found = pair[pair_of(a, b) * step];
+                    const T found = pair[pair_of(a, b) * step] / 2;
                     const int64_t f = values.features[a], g = values.features[b];
                     all[(f * width + g) * k] += found * factor;
                     all[(g * width + f) * k] += found * factor;
@@ -97,7 +97,7 @@ void each_tile(const Sizes& sizes, int64_t lanes, int64_t most_vectors, int64_t 
     const int64_t pair_size = sizes.n_outputs * sizes.n_pairs() * lanes;
     const int64_t vector_bytes = (sizes.n_reads() * lanes + phi_size + pair_size) * item;
     int64_t vectors = std::max<int64_t>(kTileBytes / std::max<int64_t>(vector_bytes, 1), kGroup);
-    vectors = std::min(vectors, most_vectors);
+    vectors = std::min(vectors - vectors % sizes.group(), most_vectors);  // whole groups
     // Tiles that share the rows evenly among the threads.
     const int64_t all_vectors = (n_rows + lanes - 1) / lanes;
     vectors = std::min(vectors, std::max<int64_t>((all_vectors + n_threads - 1) / n_threads, 1));

@@ -25,7 +25,9 @@ public:
         const int64_t levels = tree.depth + 2;
         P_ = static_cast<Vec*>(scratch);
         H_ = P_ + levels * points() * G;
-        delta_ = H_ + levels * points() * G;
+        gains_ = H_ + levels * points() * G;
+        terms_ = gains_ + levels * points() * G;
+        delta_ = terms_ + 3 * points() * G;
         taken_ = reinterpret_cast<Chosen<T>*>(delta_ + levels * G);
         refused_ = taken_ + levels * G;
         always_ = refused_ + levels * G;
@@ -71,13 +73,17 @@ private:
     Leaf leaf(int32_t child) const { return {all<T>(value(child))}; }
     T value(int32_t child) const { return values_[~child * tree_.width]; }
     Vec* slot(int64_t i) { return H_ + i * points() * G; }
+    Vec* gains(int64_t level) { return gains_ + level * points() * G; }
+    static constexpr int held_points() { return N ? N : 1; }
     Vec* P(int64_t level) { return P_ + level * points() * G; }
     const T* points_of(const Test<T>& test) const {
         return test.prior < 0 ? tree_.y : tree_.tables + test.table;
     }
-    const Vec& z(const Test<T>& test, int r) const { return z_[test.read * G + r]; }
+    const Vec& z(const Test<T>& test, int r) const {
+        return z_[static_cast<int64_t>(test.read) * G + r];
+    }
     void add(int32_t slot, int r, const Vec& a, const Vec& b) {
-        Vec& phi = phi_[slot * G + r];
+        Vec& phi = phi_[static_cast<int64_t>(slot) * G + r];
         phi = fused<T>(a, b, phi);
     }
 
@@ -107,6 +113,7 @@ private:
     void down(const Test<T>& test, int64_t level) {
         Vec delta[G];
         answer(test, level, delta);
+        if constexpr (Pairs) choose_gains(test, level, taken_ + level * G, false);
         const Vec c = all<T>(test.c), *from = P(level);
         Vec* to = P(level + 1);
         const T* u = points_of(test);
@@ -120,6 +127,7 @@ private:
         Vec delta[G];
         answer(test, level, delta);
         turn_masks(test, level);
+        if constexpr (Pairs) choose_gains(test, level, taken_ + level * G, true);
         const Vec rest = all<T>(1 - test.c), *from = P(level);
         Vec* to = P(level + 1);
         const T* u = points_of(test);
@@ -131,6 +139,7 @@ private:
 
     void turn(const Test<T>& test, int64_t level) {
         turn_masks(test, level);
+        if constexpr (Pairs) choose_gains(test, level, taken_ + level * G, true);
         const Vec* from = P(level);
         Vec* to = P(level + 1);
         for (int64_t i = 0; i < points() * G; ++i) to[i] = from[i] - to[i];
@@ -167,43 +176,61 @@ private:
 
     template <typename Left, typename Right>
     void up_pairs(const Step& step, const Test<T>& test, const Left& left, const Right& right) {
-        const Vec *delta = delta_ + step.level * G, c = all<T>(test.c), *from = P(step.level);
-        Vec* to = slot(step.to);
+        const Vec c = all<T>(test.c), *from = P(step.level);
+        Vec *to = slot(step.to), delta[G], held[held_points() * G];
+        DM_EACH delta[r] = delta_[step.level * G + r];
+        Vec* terms = N ? held : terms_;
         const T *u = points_of(test), *b = u + points();
-        const bool is_first = test.prior < 0;
-        Vec* terms = P(step.level + 1);  // of no more use below
-        Vec sum[G]{}, loss[G]{}, half[G];
         for (int64_t q = 0; q < points(); ++q) {
-            const Vec point = all<T>(u[q]), losing = all<T>(tree_.loss[q]);
-            const Vec factor = is_first ? all<T>(1) : all<T>(b[q]);
+            const Vec point = all<T>(u[q]), factor = all<T>(b[q]);
             DM_EACH {
                 const Vec low = right.at(q, r), D = left.at(q, r) - low;
-                const Vec term = from[q * G + r] * factor * D;
-                sum[r] = sum[r] + term;
-                loss[r] = fused<T>(term, losing, loss[r]);
+                terms[q * G + r] = from[q * G + r] * factor * (delta[r] * D);
                 to[q * G + r] = fused<T>(fused<T>(delta[r], point, c), D, low);
-                terms[q * G + r] = term;
             }
         }
+        add_terms(test, terms);
+    }
+
+    void add_terms(const Test<T>& test, const Vec* terms) {
+        add_phi(test.slot, terms);
+        const AboveList list = above_of(test);
+        for (const Above* above = list.first; above < list.end; ++above)
+            add_pair(above->pair, terms, gains(above->level));
+    }
+
+    struct AboveList {
+        const Above *first, *end;
+    };
+    AboveList above_of(const Test<T>& test) const {
+        const int32_t* start = tree_.above_start + (&test - tree_.tests);
+        return {tree_.above + start[0], tree_.above + start[1]};
+    }
+    void add_phi(int64_t slot, const Vec* terms) {
+        Vec* phi = phi_ + slot * G;
         DM_EACH {
-            add(test.slot, r, delta[r], sum[r]);
-            half[r] = delta[r] * all<T>(static_cast<T>(0.5));
+            Vec sum = phi[r];
+            for (int64_t q = 0; q < points(); ++q) sum = sum + terms[q * G + r];
+            phi[r] = sum;
         }
-        const int64_t number = &test - tree_.tests;
-        for (int32_t i = tree_.above_start[number]; i < tree_.above_start[number + 1]; ++i) {
-            const Above& above = tree_.above[i];
-            const T* gain = tree_.gains + above.gain;
-            Vec gained[G]{};
-            for (int64_t q = 0; q < points(); ++q) {
-                const Vec gaining = all<T>(gain[q]);
-                DM_EACH gained[r] = fused<T>(terms[q * G + r], gaining, gained[r]);
-            }
-            const Chosen<T>* taken = taken_ + above.level * G;
-            DM_EACH {
-                Vec& pair = pairs_[above.pair * G + r];
-                const Vec share = either<T>(taken[r], gained[r], loss[r]);
-                pair = fused<T>(half[r], share, pair);
-            }
+    }
+    void add_pair(int64_t number, const Vec* terms, const Vec* gain) {
+        Vec* pair = pairs_ + number * G;
+        DM_EACH {
+            Vec sum = pair[r];
+            for (int64_t q = 0; q < points(); ++q)
+                sum = fused<T>(terms[q * G + r], gain[q * G + r], sum);
+            pair[r] = sum;
+        }
+    }
+
+    // g of the test's feature, for what stands below on this side.
+    void choose_gains(const Test<T>& test, int64_t level, const Chosen<T>* taken, bool is_right) {
+        const T* own = tree_.gains + test.gain + (is_right ? points() : 0);
+        Vec* to = gains(level);
+        for (int64_t q = 0; q < points(); ++q) {
+            const Vec gain = all<T>(own[q]), loss = all<T>(tree_.loss[q]);
+            DM_EACH to[q * G + r] = either<T>(taken[r], gain, loss);
         }
     }
 
@@ -307,6 +334,7 @@ private:
     // The same by points: features may have been tested above.
     template <bool Left, bool Right>
     void low_tests(const Step& step, const Test<T>& test) {
+        if constexpr (Pairs) return low_pairs<Left, Right>(step, test);
         const int64_t level = step.level;
         Chosen<T> taken[G], refused[G];
         const Chosen<T>* path = test.prior < 0 ? always_ : taken_ + test.prior * G;
@@ -345,10 +373,72 @@ private:
         }
     }
 
+    // The same with interactions.
+    template <bool Left, bool Right>
+    void low_pairs(const Step& step, const Test<T>& test) {
+        const int64_t level = step.level, n = points() * G;
+        Chosen<T> taken[G], refused[G];
+        const Chosen<T>* path = test.prior < 0 ? always_ : taken_ + test.prior * G;
+        const Low left = low<Left>(test.left, level, taken);
+        const Low right = low<Right>(test.right, level, refused);
+        const Vec *from = P(level), c = all<T>(test.c);
+        const Vec gain = all<T>(1 - test.c), loss = all<T>(-test.c);
+        Vec *to = slot(step.to), held[3 * held_points() * G];
+        Vec *terms = N ? held : terms_, *left_terms = terms + n, *right_terms = left_terms + n;
+        const T *u = points_of(test), *b = u + points();
+        DM_EACH {
+            const Chosen<T> answer = left_of<T>(z(test, r), test.t), above = path[r];
+            const Vec delta = only<T>(above, either<T>(answer, gain, loss));
+            taken[r] = answer & above;
+            refused[r] = ~answer & above;
+            Vec left_slope{}, right_slope{};
+            if (Left) left_slope = only<T>(left.path[r], slope(left, r));
+            if (Right) right_slope = only<T>(right.path[r], slope(right, r));
+            for (int64_t q = 0; q < points(); ++q) {
+                const Vec P = from[q * G + r], a = fused<T>(delta, all<T>(u[q]), c), left_P = a * P;
+                Vec low = all<T>(right.start), high = all<T>(left.start);
+                if (Right) {
+                    right_terms[q * G + r] = (P - left_P) * all<T>(right.b[q]) * right_slope;
+                    low = fused<T>(right_slope, all<T>(right.u[q]), low);
+                }
+                if (Left) {
+                    left_terms[q * G + r] = left_P * all<T>(left.b[q]) * left_slope;
+                    high = fused<T>(left_slope, all<T>(left.u[q]), high);
+                }
+                const Vec D = high - low;
+                terms[q * G + r] = P * all<T>(b[q]) * (delta * D);
+                to[q * G + r] = fused<T>(a, D, low);
+            }
+        }
+        add_phi(test.slot, terms);
+        const AboveList list = above_of(test);
+        for (const Above* above = list.first; above < list.end; ++above) {
+            const Vec* gain = gains(above->level);
+            Vec read[held_points() * G];  // once for three tests
+            if (N) {
+                for (int64_t i = 0; i < n; ++i) read[i] = gain[i];
+                gain = read;
+            }
+            add_pair(above->pair, terms, gain);
+            if (Left) add_pair(above->left, left_terms, gain);
+            if (Right) add_pair(above->right, right_terms, gain);
+        }
+        if (Left) {
+            choose_gains(test, level, taken, false);
+            add_terms(*left.test, left_terms);
+        }
+        if (Right) {
+            choose_gains(test, level, refused, true);
+            add_terms(*right.test, right_terms);
+        }
+    }
+
     const Tree<T>& tree_;
     const Rows<T>& rows_;
     Vec* P_;
     Vec* H_;
+    Vec* gains_;  // by level: g of the test's feature
+    Vec* terms_;  // t of a test, and of those below that are done with it
     Vec* delta_;
     Chosen<T>* taken_;    // by level: the row takes the path so far, as far as its feature goes
     Chosen<T>* refused_;  // the same of the other side
