@@ -130,9 +130,10 @@ DistinctRows distinct_rows(const double* X, const double* y, int64_t m, int64_t 
 }
 
 void bind_row_orders(nb::module_& m) {
-    m.def("column_ranks", &py_column_ranks, "X"_a, "rank"_a,
-          "Ranks of the values of every column, -1 where one is missing, into `rank`; the values of "
-          "all ranks, and where each column's start.");
+    m.def(
+        "column_ranks", &py_column_ranks, "X"_a, "rank"_a,
+        "Ranks of the values of every column, -1 where one is missing, into `rank`; the values of "
+        "all ranks, and where each column's start.");
     m.def("distinct_rows", &py_distinct_rows, "X"_a, "y"_a,
           "Rows of (X, y) in an order that their content decides, equal ones side by side, and the "
           "places in it where another row starts.");

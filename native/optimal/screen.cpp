@@ -112,8 +112,7 @@ void sums_by_rank(const Node& node, int32_t f, const std::vector<double>& values
 template <typename T>
 class TwoClassScreen : public Lanes<T> {
     using Base = Lanes<T>;
-    using Base::limit_, Base::node_, Base::problem_, Base::row_, Base::size_,
-        Base::steps_;
+    using Base::limit_, Base::node_, Base::problem_, Base::row_, Base::size_, Base::steps_;
 
 public:
     TwoClassScreen(const Problem& problem, const TypedKernels<T>& kernels)
@@ -173,8 +172,8 @@ private:
 template <typename T>
 class ManyClassScreen : public Lanes<T> {
     using Base = Lanes<T>;
-    using Base::lanes, Base::limit_, Base::node_, Base::problem_, Base::row_,
-        Base::size_, Base::steps_;
+    using Base::lanes, Base::limit_, Base::node_, Base::problem_, Base::row_, Base::size_,
+        Base::steps_;
 
 public:
     ManyClassScreen(const Problem& problem, const TypedKernels<T>& kernels)
@@ -342,11 +341,10 @@ private:
     void precise(int32_t g, int32_t cut, double* out) {
         const int64_t k = problem_.k;
         double found[2];
-        kernels_.numbers(
-            {steps_, k, root_of(g), limit_.data() + g * size_, w_.data() + g * size_,
-             wy_.data() + g * k * size_, start_.data() + g * (1 + k) * lanes, total_.data(),
-             lightest_, scratch_.data()},
-            cut, found);
+        kernels_.numbers({steps_, k, root_of(g), limit_.data() + g * size_, w_.data() + g * size_,
+                          wy_.data() + g * k * size_, start_.data() + g * (1 + k) * lanes,
+                          total_.data(), lightest_, scratch_.data()},
+                         cut, found);
         from_explained(cut, found, out);
     }
 

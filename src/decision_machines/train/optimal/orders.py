@@ -93,10 +93,15 @@ def orders_of(
                     f"merge labels to at most {MOST_LABELS}, make numbers of them, drop the column,"
                     " or use DecisionMachineClassifier or DecisionMachineRegressor",
                 )
-            made = [
-                (np.arange(2.0), np.isin(rank, chosen, invert=True).astype(np.int64), bits)
-                for chosen, bits in _sets(values.astype(np.int64))
-            ]
+            # One label is a number among gaps: all that can be asked is whether it is there.
+            made = (
+                made
+                if len(values) == 1
+                else [
+                    (np.arange(2.0), np.isin(rank, chosen, invert=True).astype(np.int64), bits)
+                    for chosen, bits in _sets(values.astype(np.int64))
+                ]
+            )
         for of_rank, known, bits in made:
             if not has_gaps[feature]:
                 orders.append(Order(feature, of_rank, labels=bits))
