@@ -105,6 +105,42 @@ def test_no_tree_is_better(problem):
     assert fit.report["gap"] == 0.0
 
 
+def fewest_errors(X, y, depth):
+    """Of any tree for two classes, by trying every cut on every level."""
+    best = min(y.sum(), len(y) - y.sum())
+    if depth == 0 or best == 0:
+        return best
+    for x in X.T:
+        order = np.argsort(x)
+        own, label = X[order], y[order]
+        cuts = np.flatnonzero(np.diff(x[order])) + 1
+        if depth == 1:
+            left = np.cumsum(label)[cuts - 1]
+            right, behind = label.sum() - left, len(y) - cuts
+            lost = np.minimum(left, cuts - left) + np.minimum(right, behind - right)
+            best = lost.min(initial=best)
+            continue
+        for cut in cuts:
+            left = fewest_errors(own[:cut], label[:cut], depth - 1)
+            if left < best:
+                best = min(best, left + fewest_errors(own[cut:], label[cut:], depth - 1))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("depth", "m", "n", "digits"), [(2, 70, 4, 2), (2, 90, 3, 1), (3, 24, 3, 2)]
+)
+def test_no_tree_is_better_among_many_cuts(depth, m, n, digits):
+    """So many that intervals are halved often, and most cuts left out."""
+    for seed in range(30 if depth == 2 else 12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(m, n)).round(digits)
+        y = ((X[:, 0] * X[:, 1] > 0) ^ (rng.random(m) < 0.25)).astype(int)
+        fit = solve(Rows(X, y, np.ones(m)), "error", 2, Limits(depth))
+        assert round(fit.report["objective"] * m) == fewest_errors(X, y, depth)
+        assert fit.report["is_optimal"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(problems(most_rows=8), st.data())
 def test_no_tree_of_sets_of_labels_is_better(problem, data):
@@ -177,6 +213,17 @@ def test_threads_change_nothing(criterion, depth, m):
     X, y, z = noisy(m=m, classes=3)
     target = y if criterion == "error" else z[:, None]
     rows, k = Rows(X, target, np.ones(len(X))), 3 if criterion == "error" else 1
+    check_threads(rows, criterion, k, depth)
+
+
+def test_threads_do_not_choose_among_trees_that_are_as_good():
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 8, (60, 4)).astype(float)
+        check_threads(Rows(X, rng.integers(0, 2, 60), np.ones(60)), "error", 2, 3)
+
+
+def check_threads(rows, criterion, k, depth):
     one, two = (solve(rows, criterion, k, Limits(depth), n_threads=n).machine for n in (1, 3))
     assert np.array_equal(one.t, two.t)
     assert np.array_equal(one.V, two.V)
