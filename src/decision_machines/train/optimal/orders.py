@@ -74,7 +74,7 @@ def orders_of(
     ranks: list[np.ndarray] = []
     known_rank = np.empty(X.shape[::-1], np.int32)
     of_all, start = _native.column_ranks(np.ascontiguousarray(X), known_rank)
-    has_gaps = (known_rank < 0).any(axis=1)
+    has_gaps: np.ndarray = (known_rank < 0).any(axis=1)
     is_plain = not has_gaps.any() and not len(label_features)
     for feature in range(X.shape[1]):
         values = of_all[start[feature] : start[feature + 1]]
