@@ -74,8 +74,8 @@ def orders_of(
     ranks: list[np.ndarray] = []
     known_rank = np.empty(X.shape[::-1], np.int32)
     of_all, start = _native.column_ranks(np.ascontiguousarray(X), known_rank)
-    has_gaps: np.ndarray = (known_rank < 0).any(axis=1)
-    is_plain = not has_gaps.any() and not len(label_features)
+    has_gaps = np.logical_or.reduce(known_rank < 0, axis=1).tolist()
+    is_plain = not any(has_gaps) and not len(label_features)
     for feature in range(X.shape[1]):
         values = of_all[start[feature] : start[feature + 1]]
         if is_plain:
