@@ -9,6 +9,7 @@ void bind(nanobind::module_& m);  // structure/bindings.cpp
 }
 namespace dm::inputs {
 void bind_label_positions(nanobind::module_& m);  // inputs/label_positions.cpp
+void bind_row_orders(nanobind::module_& m);       // inputs/row_orders.cpp
 void bind_row_reader(nanobind::module_& m);       // inputs/row_reader.cpp
 }  // namespace dm::inputs
 namespace dm::engine {
@@ -39,6 +40,7 @@ NB_MODULE(_native, m) {
     dm::common::bind_libm(m);
     dm::structure::bind(m);
     dm::inputs::bind_label_positions(m);
+    dm::inputs::bind_row_orders(m);
     dm::inputs::bind_row_reader(m);
     dm::engine::bind(m);
     dm::look_ups::bind(m);

@@ -177,6 +177,10 @@ void many_classes(const ManyClasses<T>& rows, T cut, T* out) {
         case 6: return many_classes_of<T, 6>(rows, cut, out);
         case 7: return many_classes_of<T, 7>(rows, cut, out);
         case 8: return many_classes_of<T, 8>(rows, cut, out);
+        case 9: return many_classes_of<T, 9>(rows, cut, out);
+        case 10: return many_classes_of<T, 10>(rows, cut, out);
+        case 11: return many_classes_of<T, 11>(rows, cut, out);
+        case 12: return many_classes_of<T, 12>(rows, cut, out);
         default: return many_classes_of<T, 0>(rows, cut, out);
     }
 }

@@ -63,6 +63,7 @@ struct Solved {
     Tree tree;
     // Where f >= 0 only the root of a tree of two levels is known: most of them are never needed.
     int32_t f = -1, cut = 0;
+    int32_t second[2] = {-1, -1};  // features of the second tests
 };
 
 }  // namespace dm::optimal

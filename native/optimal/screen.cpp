@@ -73,23 +73,30 @@ protected:
         });
     }
 
-    void gather(int32_t f) {
+    void take_ranks(int32_t f) {
         const int32_t* rank = node_->rank_of(f);
         T* ranks = ranks_.data();
         for (int32_t i = 0; i < node_->m; ++i) ranks[i] = static_cast<T>(rank[i]);
         ranks[node_->m] = 0;
-        for (int32_t g = 0; g < problem_.n; ++g) {
-            if (node_->n_ranks[g] < 2) continue;
+        has_ranks_.assign(problem_.n, 0);
+    }
+
+    // The ranks of the root's feature in the order of g, gathered when they are first needed.
+    const T* root_of(int32_t g) {
+        T* root = root_.data() + g * size_;
+        if (!has_ranks_[g]) {
             const int32_t* row = row_.data() + g * size_;
-            T* root = root_.data() + g * size_;
+            const T* ranks = ranks_.data();
             for (int64_t i = 0; i < size_; ++i) root[i] = ranks[row[i]];
+            has_ranks_[g] = 1;
         }
+        return root;
     }
 
     int64_t steps_ = 0, size_ = 0;
     Vectors<int32_t> row_;
     Vectors<T> root_, limit_, ranks_;
-    std::vector<char> has_ties_;
+    std::vector<char> has_ties_, has_ranks_;
 };
 
 // Sums over the rows of the ranks up to each of feature f.
@@ -105,8 +112,7 @@ void sums_by_rank(const Node& node, int32_t f, const std::vector<double>& values
 template <typename T>
 class TwoClassScreen : public Lanes<T> {
     using Base = Lanes<T>;
-    using Base::limit_, Base::node_, Base::problem_, Base::root_, Base::row_, Base::size_,
-        Base::steps_;
+    using Base::limit_, Base::node_, Base::problem_, Base::row_, Base::size_, Base::steps_;
 
 public:
     TwoClassScreen(const Problem& problem, const TypedKernels<T>& kernels)
@@ -135,7 +141,7 @@ public:
     }
 
     void enter_feature(int32_t f) override {
-        this->gather(f);
+        this->take_ranks(f);
         sums_by_rank(*node_, f, node_->w, weight_);
     }
 
@@ -144,7 +150,7 @@ protected:
         Extremes<T> found;
         const int64_t at = g * size_;
         kernels_.two_classes(
-            {steps_, root_.data() + at, difference_.data() + at, before_.data() + at,
+            {steps_, this->root_of(g), difference_.data() + at, before_.data() + at,
              this->has_ties_[g] ? limit_.data() + at : nullptr},
             static_cast<T>(cut), found);
         const double weight[2] = {weight_[cut], node_->weight - weight_[cut]};
@@ -166,8 +172,8 @@ private:
 template <typename T>
 class ManyClassScreen : public Lanes<T> {
     using Base = Lanes<T>;
-    using Base::lanes, Base::limit_, Base::node_, Base::problem_, Base::root_, Base::row_,
-        Base::size_, Base::steps_;
+    using Base::lanes, Base::limit_, Base::node_, Base::problem_, Base::row_, Base::size_,
+        Base::steps_;
 
 public:
     ManyClassScreen(const Problem& problem, const TypedKernels<T>& kernels)
@@ -210,7 +216,7 @@ public:
     }
 
     void enter_feature(int32_t f) override {
-        this->gather(f);
+        this->take_ranks(f);
         sums_by_rank(*node_, f, node_->w, weight_);
     }
 
@@ -219,7 +225,7 @@ protected:
         const int64_t at = g * size_, K = node_->n_classes;
         T found[2];
         kernels_.many_classes(
-            {steps_, K, root_.data() + at, label_.data() + at, w_.data() + at,
+            {steps_, K, this->root_of(g), label_.data() + at, w_.data() + at,
              start_.data() + g * K * lanes, total_.data(), limit_.data() + at, scratch_.data()},
             static_cast<T>(cut), found);
         out[0] = std::max(0.0, weight_[cut] - static_cast<double>(found[0]));
@@ -266,7 +272,7 @@ public:
     }
 
     void enter_feature(int32_t f) override {
-        gather(f);
+        take_ranks(f);
         const int32_t* order = node_->order_of(f);
         const int32_t* rank = node_->rank_of(f);
         const int32_t k = problem_.k;
@@ -300,7 +306,7 @@ protected:
         const int64_t at = g * size_;
         double found[2];
         kernels_.whole_numbers({steps_,
-                                root_.data() + at,
+                                root_of(g),
                                 limit_.data() + at,
                                 whole_w_.data() + at,
                                 whole_wy_.data() + at,
@@ -335,11 +341,10 @@ private:
     void precise(int32_t g, int32_t cut, double* out) {
         const int64_t k = problem_.k;
         double found[2];
-        kernels_.numbers(
-            {steps_, k, root_.data() + g * size_, limit_.data() + g * size_, w_.data() + g * size_,
-             wy_.data() + g * k * size_, start_.data() + g * (1 + k) * lanes, total_.data(),
-             lightest_, scratch_.data()},
-            cut, found);
+        kernels_.numbers({steps_, k, root_of(g), limit_.data() + g * size_, w_.data() + g * size_,
+                          wy_.data() + g * k * size_, start_.data() + g * (1 + k) * lanes,
+                          total_.data(), lightest_, scratch_.data()},
+                         cut, found);
         from_explained(cut, found, out);
     }
 

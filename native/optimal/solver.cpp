@@ -5,6 +5,12 @@
 #include <queue>
 
 namespace dm::optimal {
+namespace {
+
+// Cuts of each feature before one of them is gone through.
+constexpr int64_t kProbes = 2;
+
+}  // namespace
 
 Solved Solver::leaf(const Node& node, double limit) {
     Solved found;
@@ -34,7 +40,9 @@ void Solver::weights_by_rank(const Node& node, int32_t f, std::vector<double>& o
 }
 
 // The best tree of two levels with this cut at its root, exactly, where it is below `best`.
-void Solver::confirm(const Node& node, int32_t f, int32_t cut, int64_t leaves, Solved& best) {
+// Tests of `second` alone are tried on either side, or of all features where it is null.
+void Solver::confirm(const Node& node, int32_t f, int32_t cut, int64_t leaves,
+                     const int32_t* second, Solved& best) {
     const double penalty = problem_.penalty;
     const int32_t* order = node.order_of(f);
     const int32_t* rank = node.rank_of(f);
@@ -48,7 +56,7 @@ void Solver::confirm(const Node& node, int32_t f, int32_t cut, int64_t leaves, S
     Stump stump[2];
     double split[2] = {kInfinite, kInfinite};
     for (int side = 0; side < 2 && leaves >= 3; ++side) {
-        stump[side] = stumps_.best(node, f, cut, side);
+        stump[side] = stumps_.best(node, f, cut, side, second ? second[side] : -1);
         split[side] = stump[side].loss + 2 * penalty;
     }
     double value = best.value;
@@ -75,9 +83,15 @@ void Solver::complete(const Node& node, int64_t leaves, Solved& solved) {
     if (solved.f < 0) return;
     stumps_.leaves(node, solved.f, leaf_left_, leaf_right_);
     const int32_t f = solved.f;
+    const double promised = solved.value;
     solved.f = -1;
     solved.value = kInfinite;
-    confirm(node, f, solved.cut, leaves, solved);
+    confirm(node, f, solved.cut, leaves, solved.second, solved);
+    // Where losses are not exact another feature can be better.
+    if (solved.value > promised) {
+        solved.value = kInfinite;
+        confirm(node, f, solved.cut, leaves, nullptr, solved);
+    }
 }
 
 Solved Solver::two_levels(const Node& node, int64_t leaves, double limit,
@@ -86,7 +100,6 @@ Solved Solver::two_levels(const Node& node, int64_t leaves, double limit,
     const int64_t n = problem_.n;
     Solved best = leaf(node, limit);
     if (best.value == kInfinite) best.value = limit;
-    if (learned) learned->assign(problem_.n, kInfinite);
     // What a side is worth at least, given its leaf's and its two leaves' losses.
     const auto side_value = [&](double one, double two) {
         return std::min(one + penalty, two + 2 * penalty);
@@ -95,6 +108,12 @@ Solved Solver::two_levels(const Node& node, int64_t leaves, double limit,
         int32_t first, last;
         double left_one, left_two, right_one, right_two;  // losses at its ends
         int64_t left, right;  // where `second_` has them by feature of the second test
+        double bound;
+
+        bool operator<(const Piece& other) const {  // the largest is tried first
+            if (bound != other.bound) return bound > other.bound;
+            return first > other.first;
+        }
     };
     const auto bound_of = [&](double left_one, double left_two, double right_one,
                               double right_two) {
@@ -114,82 +133,110 @@ Solved Solver::two_levels(const Node& node, int64_t leaves, double limit,
     const std::vector<double>& one_right = needs_leaves ? leaf_right_ : one_leaf_;
     Screen* screen = nullptr;
     int32_t entered = -1;
-    std::vector<Piece> pieces;
+    // What is left to do of each feature, and what is proven of the cuts that are done.
+    std::vector<std::vector<Piece>> pieces(n);
+    std::vector<double> feature_bound(n, kInfinite);
+    const auto keep = [&](int32_t f, Piece piece) {
+        if (piece.first > piece.last) return;
+        piece.bound = bound_of(piece.left_one, piece.left_two, piece.right_one, piece.right_two);
+        pieces[f].push_back(piece);
+        std::push_heap(pieces[f].begin(), pieces[f].end());
+    };
+    // Cuts of feature f until it is done, or so many are tried; the least value among them.
+    const auto explore = [&](int32_t f, int64_t most_cuts) {
+        double least = kInfinite;
+        while (!pieces[f].empty() && pieces[f].front().bound < best.value - slack) {
+            if (most_cuts-- == 0) return least;
+            if (!screen) screen = &screens_.enter(node);
+            if (entered != f) {
+                entered = f;
+                screen->enter_feature(f);
+                if (needs_leaves)
+                    stumps_.leaves(node, f, leaf_left_, leaf_right_);
+                else
+                    one_leaf_.assign(node.n_ranks[f], kInfinite);
+                weights_by_rank(node, f, weight_);
+            }
+            std::pop_heap(pieces[f].begin(), pieces[f].end());
+            const Piece piece = pieces[f].back();
+            pieces[f].pop_back();
+            stop_.look();
+            const int32_t cut = piece.first + (piece.last - piece.first) / 2;
+            double two[2];
+            const int64_t at = static_cast<int64_t>(second_.size());
+            second_.resize(at + 2 * n);
+            const double room = best.value - slack;
+            screen->losses(cut,
+                           {second_.data() + piece.left, second_.data() + piece.right,
+                            room - side_value(piece.right_one, piece.right_two),
+                            room - side_value(piece.left_one, piece.left_two)},
+                           second_.data() + at, second_.data() + at + n, two);
+            double value = bound_of(one_left[cut], two[0], one_right[cut], two[1]);
+            if (value < best.value - slack && screen->exact_losses(cut, two))
+                value = bound_of(one_left[cut], two[0], one_right[cut], two[1]);
+            least = std::min(least, value);
+            feature_bound[f] = std::min(feature_bound[f], value);
+            if (value < best.value - slack) {
+                if (is_relaxed) {
+                    best.value = value;
+                    best.f = f;
+                    best.cut = cut;
+                    for (int side = 0; side < 2; ++side) {
+                        const auto first = second_.begin() + at + side * n;
+                        best.second[side] =
+                            static_cast<int32_t>(std::min_element(first, first + n) - first);
+                    }
+                } else {
+                    confirm(node, f, cut, leaves, nullptr, best);
+                }
+            }
+            // Cuts nearby cannot be better by more than the weight that changes sides.
+            int32_t before = cut - 1, behind = cut + 1;
+            if (problem_.loss == Loss::error) {
+                const double spare = value - (best.value - slack);
+                while (before >= piece.first && weight_[cut] - weight_[before] <= spare) --before;
+                while (behind <= piece.last && weight_[behind] - weight_[cut] <= spare) ++behind;
+                const double reached = std::max(weight_[cut] - weight_[before + 1],
+                                                weight_[behind - 1] - weight_[cut]);
+                feature_bound[f] = std::min(feature_bound[f], value - reached);
+            }
+            keep(f, {piece.first, before, piece.left_one, piece.left_two, one_right[cut], two[1],
+                     piece.left, at + n, 0.0});
+            keep(f, {behind, piece.last, one_left[cut], two[0], piece.right_one, piece.right_two,
+                     at, piece.right, 0.0});
+        }
+        for (const Piece& piece : pieces[f])
+            feature_bound[f] = std::min(feature_bound[f], piece.bound);
+        pieces[f].clear();
+        return least;
+    };
+    second_.assign(n, 0.0);
+    std::vector<int32_t> open;
     for (const int32_t f : features) {
         if (node.n_ranks[f] < 2) continue;
-        double feature_bound = kInfinite;
         if (known && (*known)[f] >= best.value - slack) {
-            feature_bound = (*known)[f];
-        } else if (2 * penalty >= best.value - slack) {
-            feature_bound = 2 * penalty;
+            feature_bound[f] = (*known)[f];
         } else {
-            if (!screen) screen = &screens_.enter(node);
-            entered = f;
-            screen->enter_feature(f);
-            if (needs_leaves)
-                stumps_.leaves(node, f, leaf_left_, leaf_right_);
-            else
-                one_leaf_.assign(node.n_ranks[f], kInfinite);
-            weights_by_rank(node, f, weight_);
-            pieces.assign(1, {0, node.n_ranks[f] - 2, 0.0, 0.0, 0.0, 0.0, 0, 0});
-            second_.assign(n, 0.0);
-            while (!pieces.empty()) {
-                const Piece piece = pieces.back();
-                pieces.pop_back();
-                const double bound =
-                    bound_of(piece.left_one, piece.left_two, piece.right_one, piece.right_two);
-                if (bound >= best.value - slack) {
-                    feature_bound = std::min(feature_bound, bound);
-                    continue;
-                }
-                stop_.look();
-                const int32_t cut = piece.first + (piece.last - piece.first) / 2;
-                double two[2];
-                const int64_t at = static_cast<int64_t>(second_.size());
-                second_.resize(at + 2 * n);
-                const double room = best.value - slack;
-                screen->losses(cut,
-                               {second_.data() + piece.left, second_.data() + piece.right,
-                                room - side_value(piece.right_one, piece.right_two),
-                                room - side_value(piece.left_one, piece.left_two)},
-                               second_.data() + at, second_.data() + at + n, two);
-                double value = bound_of(one_left[cut], two[0], one_right[cut], two[1]);
-                if (value < best.value - slack && screen->exact_losses(cut, two))
-                    value = bound_of(one_left[cut], two[0], one_right[cut], two[1]);
-                feature_bound = std::min(feature_bound, value);
-                if (value < best.value - slack) {
-                    if (is_relaxed) {
-                        best.value = value;
-                        best.f = f;
-                        best.cut = cut;
-                    } else {
-                        confirm(node, f, cut, leaves, best);
-                    }
-                }
-                // Cuts nearby cannot be better by more than the weight that changes sides.
-                int32_t before = cut - 1, behind = cut + 1;
-                if (problem_.loss == Loss::error) {
-                    const double spare = value - (best.value - slack);
-                    while (before >= piece.first && weight_[cut] - weight_[before] <= spare)
-                        --before;
-                    while (behind <= piece.last && weight_[behind] - weight_[cut] <= spare)
-                        ++behind;
-                    const double reached = std::max(weight_[cut] - weight_[before + 1],
-                                                    weight_[behind - 1] - weight_[cut]);
-                    feature_bound = std::min(feature_bound, value - reached);
-                }
-                if (before >= piece.first)
-                    pieces.push_back({piece.first, before, piece.left_one, piece.left_two,
-                                      one_right[cut], two[1], piece.left, at + n});
-                if (behind <= piece.last)
-                    pieces.push_back({behind, piece.last, one_left[cut], two[0], piece.right_one,
-                                      piece.right_two, at, piece.right});
-            }
+            const double bound = std::max(known ? (*known)[f] : 0.0, 2 * penalty);
+            pieces[f].push_back({0, node.n_ranks[f] - 2, 0.0, 0.0, 0.0, 0.0, 0, 0, bound});
+            open.push_back(f);
         }
-        best.bound = std::min(best.bound, feature_bound);
-        if (learned) (*learned)[f] = feature_bound;
     }
+    // Where nothing is known of features, a few cuts of each tell which to begin with.
+    if (!known && open.size() > 1) {
+        std::vector<double> least(n, kInfinite);
+        for (const int32_t f : open) least[f] = explore(f, kProbes);
+        std::stable_sort(open.begin(), open.end(),
+                         [&](int32_t a, int32_t b) { return least[a] < least[b]; });
+    }
+    const size_t n_probed = second_.size();
+    for (const int32_t f : open) {
+        second_.resize(n_probed);
+        explore(f, std::numeric_limits<int64_t>::max());
+    }
+    for (const double bound : feature_bound) best.bound = std::min(best.bound, bound);
     if (learned) {
+        *learned = feature_bound;
         // A test that all rows pass is one, too: more rows may make it tell some apart.
         double least = best.bound;
         if (screen) {

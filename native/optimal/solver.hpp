@@ -73,7 +73,8 @@ private:
                       FeatureBounds* learned);
     Solved more_levels(const Node& node, int32_t depth, int64_t leaves, double limit,
                        const FeatureBounds* known, FeatureBounds* learned);
-    void confirm(const Node& node, int32_t f, int32_t cut, int64_t leaves, Solved& best);
+    void confirm(const Node& node, int32_t f, int32_t cut, int64_t leaves, const int32_t* second,
+                 Solved& best);
     void weights_by_rank(const Node& node, int32_t f, std::vector<double>& out) const;
 
     struct Level {

@@ -44,6 +44,16 @@ class LabelPositions:
     def text(self, data: object | None, offsets: object, wide: bool, valid: object | None, first: int, out: object) -> None:
         """The same of Arrow text, from row `first` of its buffers on."""
 
+def column_ranks(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rank: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    Ranks of the values of every column, -1 where one is missing, into `rank`; the values of all ranks, and where each column's start.
+    """
+
+def distinct_rows(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    Rows of (X, y) in an order that their content decides, equal ones side by side, and the places in it where another row starts.
+    """
+
 class RowReader:
     """One row by names or in order, as an array."""
 

@@ -101,6 +101,14 @@ def test_gaps_may_be_told_from_all_else():
     assert tree.predict([[np.nan], [-9.0], [99.0]]).tolist() == [1, 0, 0]
 
 
+def test_a_single_label_may_be_told_from_gaps():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"colour": ["red", None, "red", None], "size": [1.0, 1.0, 2.0, 2.0]})
+    tree = OptimalTreeClassifier(1).fit(table, [0, 1, 0, 1])
+    assert tree.objective_ == 0
+    assert tree.predict(table).tolist() == [0, 1, 0, 1]
+
+
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
 def test_the_time_limit_holds(weights):
     rng = np.random.default_rng(0)

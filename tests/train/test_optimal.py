@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,20 @@ from decision_machines.train.optimal.tree import Limits
 from decision_machines.train.rows import Rows
 
 
-def best_of_all(rows, criterion, k, limits):
+def all_tests(x, is_labels):
+    """What goes left, for every test of a feature whose values are x; gaps on either side."""
+    known = np.unique(x[~np.isnan(x)])
+    chosen = [known[: i + 1] for i in range(len(known))]
+    if is_labels:
+        chosen = [
+            known[[i for i in range(len(known)) if s >> i & 1]] for s in range(2 ** len(known))
+        ]
+    for values in chosen:
+        goes_left = np.isin(x, values)
+        yield from (goes_left, goes_left | np.isnan(x))
+
+
+def best_of_all(rows, criterion, k, limits, label_features=()):
     """The least objective of any tree, by trying every test, gaps on either side of it."""
     X, y, w = rows.X, rows.y, rows.w
     cost = limits.leaf_penalty * w.sum()
@@ -32,15 +46,14 @@ def best_of_all(rows, criterion, k, limits):
             value = mean_loss(criterion, y[own], w[own], said) * w[own].sum() + cost
         if depth == 0 or leaves == 1:
             return value
-        for x in X[own].T:
-            for cut in np.unique(x[~np.isnan(x)]):
-                for goes_left in (x <= cut, (x <= cut) | np.isnan(x)):
-                    if goes_left.all() or not goes_left.any():
-                        continue
-                    left, right = tuple(own[goes_left].tolist()), tuple(own[~goes_left].tolist())
-                    for n in range(1, leaves):
-                        found = best(left, depth - 1, n) + best(right, depth - 1, leaves - n)
-                        value = min(value, found)
+        for f, x in enumerate(X[own].T):
+            for goes_left in all_tests(x, f in label_features):
+                if goes_left.all() or not goes_left.any():
+                    continue
+                left, right = tuple(own[goes_left].tolist()), tuple(own[~goes_left].tolist())
+                for n in range(1, leaves):
+                    found = best(left, depth - 1, n) + best(right, depth - 1, leaves - n)
+                    value = min(value, found)
         return value
 
     most = limits.most_leaves
@@ -92,6 +105,68 @@ def test_no_tree_is_better(problem):
     assert fit.report["gap"] == 0.0
 
 
+def fewest_errors(X, y, depth):
+    """Of any tree for two classes, by trying every cut on every level."""
+    best = min(y.sum(), len(y) - y.sum())
+    if depth == 0 or best == 0:
+        return best
+    for x in X.T:
+        order = np.argsort(x)
+        own, label = X[order], y[order]
+        cuts = np.flatnonzero(np.diff(x[order])) + 1
+        if depth == 1:
+            left = np.cumsum(label)[cuts - 1]
+            right, behind = label.sum() - left, len(y) - cuts
+            lost = np.minimum(left, cuts - left) + np.minimum(right, behind - right)
+            best = lost.min(initial=best)
+            continue
+        for cut in cuts:
+            left = fewest_errors(own[:cut], label[:cut], depth - 1)
+            if left < best:
+                best = min(best, left + fewest_errors(own[cut:], label[cut:], depth - 1))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("depth", "m", "n", "digits"), [(2, 70, 4, 2), (2, 90, 3, 1), (3, 24, 3, 2), (3, 40, 5, 0)]
+)
+def test_no_tree_is_better_among_many_cuts(depth, m, n, digits):
+    """So many that intervals are halved often, and most cuts left out."""
+    for seed in range(12 if m == 24 else 30):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(m, n)).round(digits)
+        y = ((X[:, 0] * X[:, 1] > 0) ^ (rng.random(m) < 0.25)).astype(int)
+        fit = solve(Rows(X, y, np.ones(m)), "error", 2, Limits(depth))
+        assert round(fit.report["objective"] * m) == fewest_errors(X, y, depth)
+        assert fit.report["is_optimal"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(most_rows=8), st.data())
+def test_no_tree_of_sets_of_labels_is_better(problem, data):
+    rows, criterion, k, limits = problem
+    codes = data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0, 4.0, np.nan]), min_size=len(rows),
+                               max_size=len(rows)))  # fmt: skip
+    rows = Rows(np.column_stack([rows.X, codes]), rows.y, rows.w)
+    labels = [rows.X.shape[1] - 1]
+    fit = solve(rows, criterion, k, limits, label_features=labels)
+    truth = best_of_all(rows, criterion, k, limits, labels)
+    assert np.isinf(truth) or fit.report["objective"] == pytest.approx(truth, abs=1e-8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(most_rows=12))
+def test_no_bound_on_the_way_is_above_the_best_tree(problem):
+    rows, criterion, k, limits = problem
+    limits = replace(limits, max_depth=max(3, limits.max_depth), max_leaves=limits.max_leaves or 8)
+    fit = solve(rows, criterion, k, limits)
+    truth = fit.report["objective"]
+    said = [row["bound"] for row in fit.history]
+    assert all(bound <= truth + 1e-8 for bound in said)
+    assert said == sorted(said)
+    assert all(row["objective"] >= truth - 1e-8 for row in fit.history)
+
+
 @settings(max_examples=60, deadline=None)
 @given(problems())
 def test_the_machine_has_the_objective_and_keeps_the_limits(problem):
@@ -132,12 +207,26 @@ def test_a_bound_is_true_when_the_time_is_up(criterion, seconds):
         assert early.report["gap"] > 0
 
 
+@pytest.mark.parametrize(("depth", "m"), [(3, 300), (4, 60)])
 @pytest.mark.parametrize("criterion", ["error", "squared_error"])
-def test_threads_change_nothing(criterion):
-    X, y, z = noisy(m=300, classes=3)
+def test_threads_change_nothing(criterion, depth, m):
+    X, y, z = noisy(m=m, classes=3)
     target = y if criterion == "error" else z[:, None]
     rows, k = Rows(X, target, np.ones(len(X))), 3 if criterion == "error" else 1
-    one, two = (solve(rows, criterion, k, Limits(max_depth=3), n_threads=n).machine for n in (1, 3))
+    check_threads(rows, criterion, k, depth)
+
+
+def test_threads_do_not_choose_among_trees_that_are_as_good():
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 30, (120, 5)).astype(float)
+        check_threads(Rows(X, rng.integers(0, 2, 120), np.ones(120)), "error", 2, 3)
+
+
+def check_threads(rows, criterion, k, depth):
+    fits = [solve(rows, criterion, k, Limits(depth), n_threads=n) for n in (1, 3)]
+    assert fits[0].report["root_cuts"] == fits[1].report["root_cuts"]
+    one, two = (fit.machine for fit in fits)
     assert np.array_equal(one.t, two.t)
     assert np.array_equal(one.V, two.V)
     assert np.array_equal(one.children, two.children)

@@ -146,6 +146,8 @@ class MachineEstimator(BaseEstimator):
 
     def _check_weights(self, weight: Any, x: np.ndarray, doing: str) -> np.ndarray:
         """A finite weight of at least 0 for each row."""
+        if weight is None:
+            return np.ones(len(x))
         try:
             found: np.ndarray = _check_sample_weight(
                 weight, x, dtype=np.float64, ensure_non_negative=True
@@ -283,6 +285,11 @@ class MachineClassifier(ClassifierMixin, MachineEstimator):
         from sklearn.utils import column_or_1d
 
         doing = f"fitting a {type(self).__name__}"
+        if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
+            classes, codes = np.unique(y, return_inverse=True)
+            if 2 * len(classes) <= len(y):  # else scikit-learn warns below
+                self.classes_ = classes
+                return codes
         try:
             y = column_or_1d(y, warn=True)
         except (TypeError, ValueError) as error:

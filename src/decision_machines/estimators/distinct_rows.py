@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import _native
 from ..train.rows import Rows
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int, Num
+    from jaxtyping import Float, Num
 
 LIGHTEST = 1e-100
 """Share of the largest weight below which a weight is as good as 0."""
@@ -44,32 +45,8 @@ def merged_rows(
     kept = w > LIGHTEST * w.max(initial=0.0)
     if not kept.all():
         X, y, w = X[kept], y[kept], w[kept]
-    targets = y.reshape(len(y), -1).astype(np.float64)
-    both = np.ascontiguousarray(np.concatenate([X, targets], axis=1)) + 0.0  # -0.0 is 0.0
-    missing = np.isnan(both)
-    if missing.any():
-        both[missing] = np.nan  # one of the many
-    bits = both.view(np.uint64)
-    hashed = _hash(bits)
-    order = np.argsort(hashed, kind="stable")
-    hashed = hashed[order]
-    is_first = np.ones(len(bits), bool)
-    is_first[1:] = hashed[1:] != hashed[:-1]
-    alike = np.flatnonzero(~is_first)  # different rows may have the same hash
-    is_first[alike] = np.any(bits[order[alike]] != bits[order[alike - 1]], axis=1)
-    first = np.flatnonzero(is_first)
+    targets = np.ascontiguousarray(y.reshape(len(y), -1), np.float64)
+    order, first = _native.distinct_rows(np.ascontiguousarray(X), targets)
     w = np.add.reduceat(w[order].astype(np.float64), first)
     chosen = order[first]
-    return Rows(both[chosen, : X.shape[1]], y[chosen], w)
-
-
-def _hash(bits: Int[np.ndarray, "m c"]) -> Int[np.ndarray, "m"]:
-    """64 bits of each row; the columns' bits are mixed first, for round numbers differ in few."""
-    found = np.zeros(len(bits), np.uint64)
-    for column in range(bits.shape[1]):
-        # Chained, so that equal numbers in different columns do not cancel.
-        mixed = found * np.uint64(0x9E3779B97F4A7C15) + bits[:, column]
-        mixed ^= mixed >> np.uint64(32)
-        mixed *= np.uint64(0xD6E8FEB86659FD93)
-        found = mixed ^ (mixed >> np.uint64(29))
-    return found
+    return Rows(X[chosen] + 0.0, y[chosen], w)  # -0.0 is 0.0

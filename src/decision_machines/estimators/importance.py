@@ -27,8 +27,8 @@ def feature_importances(
     `machine.apply` gives, where it is known.
     """
     gain = _gains(machine, X, w, machine.apply(X) if leaf is None else leaf)
-    shares = abs(machine.S)
     if machine.is_oblique:
+        shares = abs(machine.S)
         z = machine.columns.read(X)
         z = np.where(np.isnan(z).all(axis=0), 0.0, z)  # columns of nothing deviate by nothing
         scale = np.nanmax(np.abs(z), axis=0)
@@ -36,7 +36,9 @@ def feature_importances(
         shares = shares * deviation[None]
         total = np.asarray(shares.sum(axis=1)).ravel()
         shares = shares / np.where(total > 0, total, 1.0)[:, None]
-    by_column = np.asarray(shares.T @ gain).ravel()
+        by_column = np.asarray(shares.T @ gain).ravel()
+    else:
+        by_column = np.bincount(machine.selection, gain, len(machine.columns))
     found = np.bincount(machine.columns.feature, by_column, machine.n_features)
     total = found.sum()
     return found / total if total > 0 else found

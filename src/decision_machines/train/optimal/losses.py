@@ -23,8 +23,7 @@ def leaf_values(
 ) -> Float[np.ndarray, "L k"]:
     """Shares of the classes, means or medians of the rows of each leaf; all leaves have rows."""
     if criterion == "error":
-        total = np.zeros((n_leaves, k))
-        np.add.at(total, (leaf, y), w)
+        total = np.bincount(leaf * k + y, w, n_leaves * k).reshape(n_leaves, k)
         shares: np.ndarray = total / total.sum(axis=1, keepdims=True)
         return shares
     targets = y.reshape(len(y), -1)
@@ -56,6 +55,19 @@ def mean_loss(
     Over several targets errors are added up.
     """
     return float(row_losses(criterion, y, said) @ w / w.sum())
+
+
+def loss_of_leaves(
+    criterion: str,
+    y: Num[np.ndarray, "m ..."],
+    w: Float[np.ndarray, "m"],
+    values: Float[np.ndarray, "L k"],
+    leaf: Int[np.ndarray, "m"],
+) -> float:
+    """`mean_loss` of rows whose leaves say `values`."""
+    if criterion != "error":
+        return mean_loss(criterion, y, w, values[leaf])
+    return float((values.argmax(axis=1)[leaf] != y) @ w / w.sum())
 
 
 def row_losses(

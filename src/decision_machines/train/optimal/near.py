@@ -9,7 +9,7 @@ import numpy as np
 
 from ..axis.nodes import Nodes
 from .found import FoundTree
-from .losses import leaf_values, mean_loss
+from .losses import leaf_values, loss_of_leaves
 from .orders import orders_of
 from .tree import DOING, TOLERANCE, Limits, SolvedTree, solved_tree
 
@@ -163,7 +163,7 @@ def near_optimal_trees(problem: Problem, best: float, tolerance: float) -> list[
     one = np.zeros(len(rows), np.int64)
     k = problem.n_classes or rows.y.reshape(len(rows), -1).shape[1]
     constant = leaf_values(problem.criterion, rows.y, rows.w, one, 1, k)
-    whole = mean_loss(problem.criterion, rows.y, rows.w, constant[one])
+    whole = loss_of_leaves(problem.criterion, rows.y, rows.w, constant, one)
     limit = best * (1 + TOLERANCE) + (tolerance + TOLERANCE) * whole
     cut_nodes = CutNodes(problem)
     leaf = FoundTree.of(np.full(3, -1)).nodes(cut_nodes.orders, cut_nodes.rank, rows.w)[0]
@@ -222,7 +222,7 @@ def _grafted(
 def _judged(tree: SolvedTree, problem: Problem) -> SolvedTree:
     """The tree with its objective as `optimal_tree` computes it, not as a sum of two sides'."""
     rows = problem.rows
-    loss = mean_loss(problem.criterion, rows.y, rows.w, tree.values[tree.leaf])
+    loss = loss_of_leaves(problem.criterion, rows.y, rows.w, tree.values, tree.leaf)
     objective = loss + problem.limits.leaf_penalty * tree.nodes.n_leaves
     return replace(tree, report={"objective": objective})
 

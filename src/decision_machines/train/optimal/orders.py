@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ... import _native
 from ...errors import InputError
 from ..axis.ranks import between
 
@@ -71,10 +72,17 @@ def orders_of(
     """
     orders: list[Order] = []
     ranks: list[np.ndarray] = []
+    known_rank = np.empty(X.shape[::-1], np.int32)
+    of_all, start = _native.column_ranks(np.ascontiguousarray(X), known_rank)
+    has_gaps = np.logical_or.reduce(known_rank < 0, axis=1).tolist()
+    is_plain = not any(has_gaps) and not len(label_features)
     for feature in range(X.shape[1]):
-        column = X[:, feature]
-        is_missing = np.isnan(column)
-        values, rank = np.unique(column[~is_missing], return_inverse=True)
+        values = of_all[start[feature] : start[feature + 1]]
+        if is_plain:
+            orders.append(Order(feature, values))
+            continue
+        is_missing = known_rank[feature] < 0
+        rank = known_rank[feature][~is_missing]
         made: list[tuple[np.ndarray, np.ndarray, int | None]] = [(values, rank, None)]
         if feature in label_features:
             if len(values) > MOST_LABELS:
@@ -85,20 +93,27 @@ def orders_of(
                     f"merge labels to at most {MOST_LABELS}, make numbers of them, drop the column,"
                     " or use DecisionMachineClassifier or DecisionMachineRegressor",
                 )
-            made = [
-                (np.arange(2.0), np.isin(rank, chosen, invert=True).astype(np.int64), bits)
-                for chosen, bits in _sets(values.astype(np.int64))
-            ]
+            # One label is a number among gaps: all that can be asked is whether it is there.
+            made = (
+                made
+                if len(values) == 1
+                else [
+                    (np.arange(2.0), np.isin(rank, chosen, invert=True).astype(np.int64), bits)
+                    for chosen, bits in _sets(values.astype(np.int64))
+                ]
+            )
         for of_rank, known, bits in made:
-            if not is_missing.any():
+            if not has_gaps[feature]:
                 orders.append(Order(feature, of_rank, labels=bits))
                 ranks.append(known)
                 continue
             for missing in ("before", "behind") if len(of_rank) else ("behind",):
-                whole = np.full(len(column), 0 if missing == "before" else len(of_rank))
+                whole = np.full(len(X), 0 if missing == "before" else len(of_rank))
                 whole[~is_missing] = known + (missing == "before")
                 orders.append(Order(feature, of_rank, missing, bits))
                 ranks.append(whole)
+    if is_plain:
+        return orders, known_rank
     return orders, np.ascontiguousarray(np.array(ranks, np.int32).reshape(len(orders), len(X)))
 
 

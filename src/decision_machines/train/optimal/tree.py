@@ -14,7 +14,7 @@ from ...run.engines.processor import cpu_count
 from ..fit import Fit
 from ..rows import Rows
 from .found import FoundTree
-from .losses import LOSSES, leaf_values, mean_loss
+from .losses import LOSSES, leaf_values, loss_of_leaves
 from .orders import orders_of
 from .start import start_tree
 
@@ -161,12 +161,13 @@ def solved_tree(
     penalty = limits.leaf_penalty * total / unit if unit else 0.0
     if not (is_whole and n_classes is not None and penalty == 0.0):
         one = np.zeros(len(y), np.int64)
-        said = leaf_values(criterion, y, w, one, 1, k)[one]
-        slack = TOLERANCE * total * max(mean_loss(criterion, y, w, said) / unit, 1e-300)
+        constant = leaf_values(criterion, y, w, one, 1, k)
+        lost = loss_of_leaves(criterion, y, w, constant, one)
+        slack = TOLERANCE * total * max(lost / unit, 1e-300)
 
     def judged(nodes: Nodes, leaf: np.ndarray) -> tuple[Nodes, np.ndarray, float, np.ndarray]:
         values = leaf_values(criterion, y, w, leaf, nodes.n_leaves, k)
-        objective = mean_loss(criterion, y, w, values[leaf])
+        objective = loss_of_leaves(criterion, y, w, values, leaf)
         return nodes, values, objective + limits.leaf_penalty * nodes.n_leaves, leaf
 
     watch = Watch("searching for an optimal tree", None, verbose, keep_best=keep_best_on_interrupt)
