@@ -207,3 +207,11 @@ def test_any_boosted_model_of_any_small_data_is_read_to_the_bit(seed, n, n_class
         n_estimators=4, learning_rate=rate, max_depth=depth, random_state=0
     )
     check_boosting(model.fit(x, y))
+
+
+def test_an_initial_estimator_of_many_outputs_is_refused_before_they_are_allocated():
+    X, y = np.arange(20.0)[:, None], np.arange(20.0)
+    model = GradientBoostingRegressor(n_estimators=2).fit(X, y)
+    model.init_.n_outputs_ = 10**12
+    with pytest.raises(dm.ModelFormatError, match="init_ has 1000000000000 outputs"):
+        dm.convert(model)

@@ -135,6 +135,12 @@ def _initial(model: Any, k: int) -> np.ndarray:
             f"init_ has {init.n_classes_} classes and the model {len(model.classes_)}",
             "check that the model file is whole and unedited",
         )
+    if init.n_outputs_ != 1:  # which scikit-learn would allocate
+        raise ModelFormatError(
+            f"reading a {source_of(model)}",
+            f"init_ has {init.n_outputs_!r:.40} outputs, and boosting has one",
+            "check that the model file is whole and unedited",
+        )
     n = n_features_of(model)
     # Two rows, because one row of many classes is laid out (and so may be summed) in another way.
     return np.array(model._raw_predict_init(np.zeros((2, n), np.float32))[0])
