@@ -152,9 +152,11 @@ void Engine::code_section(const Tile<Sum>& tile, const Section& section) const {
         for (const CategoryFeature& own : section.categories)
             each_run([&](int64_t start, int64_t m, int64_t place, uint16_t* row_codes) {
                 load(own.feature, start, m);
-                void* plane = codes + own.start * plane_rows + place * own.width;
+                uint8_t* plane = codes + own.start * plane_rows + place * own.width;
                 kernels.code_categories(own.view(plan.machine.sets), x, single, m, own.width,
                                         plane);
+                // Sets are looked up for whole words of rows: those that are not there need codes.
+                std::fill_n(plane + m * own.width, (-m & 63) * own.width, uint8_t{0});
                 if (!has_rows) return;
                 own.width == 1 ? turn_sets<uint8_t>(kernels, own, plane, m, stride, row_codes)
                                : turn_sets<uint16_t>(kernels, own, plane, m, stride, row_codes);
