@@ -94,14 +94,11 @@ def orders_of(
                     " or use DecisionMachineClassifier or DecisionMachineRegressor",
                 )
             # One label is a number among gaps: all that can be asked is whether it is there.
-            made = (
-                made
-                if len(values) == 1
-                else [
+            if len(values) != 1:
+                made = [
                     (np.arange(2.0), np.isin(rank, chosen, invert=True).astype(np.int64), bits)
                     for chosen, bits in _sets(values.astype(np.int64))
                 ]
-            )
         for of_rank, known, bits in made:
             if not has_gaps[feature]:
                 orders.append(Order(feature, of_rank, labels=bits))
