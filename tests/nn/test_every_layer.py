@@ -77,24 +77,30 @@ def test_the_same_seed_gives_the_same_layer_and_copies_answer_alike(kind):
         assert torch.equal(answer(kind, twin, x), expected)
 
 
+def assert_threads_answer(ask, batches, expected):
+    """Each batch in a thread of its own, all at once."""
+    found = [None] * len(batches)
+
+    def work(i):
+        found[i] = ask(batches[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(batches))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
 @EVERY
 def test_threads_share_a_layer(kind):
     layer = MAKERS[kind](5)
     batches = [torch.randn(200, 5) for _ in range(4)]
     answer(kind, layer, batches[0])
     layer.eval()
-    expected, found = [answer(kind, layer, x) for x in batches], [None] * 4
+    expected = [answer(kind, layer, x) for x in batches]
     fresh = copy.deepcopy(layer)
-
-    def work(i):
-        found[i] = answer(kind, fresh, batches[i])
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert_threads_answer(lambda x: answer(kind, fresh, x), batches, expected)
 
 
 def test_threads_share_a_hardened_routed_layer():
@@ -102,15 +108,4 @@ def test_threads_share_a_hardened_routed_layer():
     layer(torch.randn(50, 20))
     expected_of = layer.freeze().eval().harden()
     batches = [torch.randn(500, 20) for _ in range(4)]
-    expected, found = [expected_of(x) for x in batches], [None] * 4
-    fresh = layer.harden()
-
-    def work(i):
-        found[i] = fresh(batches[i])
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert_threads_answer(layer.harden(), batches, [expected_of(x) for x in batches])
